@@ -92,6 +92,7 @@ let package = Package(
     .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .target(name: "Basics", swiftSettings: settings),
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
+    .target(name: "Tokens", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(name: "TLS", dependencies: ["COpenSSL", "Platform"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
@@ -101,11 +102,11 @@ let package = Package(
       name: "Storage", dependencies: ["Basics", "CLinux", "Documents", "EntryFiles", "Platform"],
       swiftSettings: settings),
     .target(
-      name: "LarderServer", dependencies: ["Basics", "Documents", "Wire", "Storage", "Platform"],
+      name: "LarderServer", dependencies: ["Basics", "Documents", "Wire", "Storage", "Tokens", "Platform"],
       swiftSettings: settings),
     .target(
       name: "LarderService",
-      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Wire"],
+      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Tokens", "Wire"],
       swiftSettings: settings),
     .target(
       name: "DataSources", dependencies: ["Basics", "Documents", "EntryFiles", "Platform"], swiftSettings: settings),
@@ -150,8 +151,8 @@ let package = Package(
     .executableTarget(
       name: "larder",
       dependencies: [
-        "Basics", "Documents", "Larder", "LarderTLS", "Storage", "Platform", "TypedQueries", "CLibedit", "CLinux",
-        argumentParser,
+        "Basics", "Documents", "Larder", "LarderTLS", "Storage", "Platform", "Tokens", "TypedQueries", "CLibedit",
+        "CLinux", argumentParser,
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -168,14 +169,15 @@ let package = Package(
     .testTarget(
       name: "LarderServerTests",
       dependencies: [
-        "Documents", "LarderServer", "Storage", "TLS", "Wire", "Platform", "DocumentTestSupport", "TestSupport",
-        "TLSTestSupport", "larderd",
+        "Documents", "LarderServer", "Storage", "TLS", "Tokens", "Wire", "Platform", "DocumentTestSupport",
+        "TestSupport", "TLSTestSupport", "larderd",
       ],
       swiftSettings: settings),
     .testTarget(
       name: "LarderServiceTests",
       dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform", "TestSupport"],
       swiftSettings: settings),
+    .testTarget(name: "TokensTests", dependencies: ["Tokens"], swiftSettings: settings),
     .testTarget(
       name: "TLSTests", dependencies: ["TLS", "Platform", "TLSTestSupport", "TestSupport"], swiftSettings: settings),
     .testTarget(name: "PlatformTests", dependencies: ["Basics", "Platform", "TestSupport"], swiftSettings: settings),
@@ -187,8 +189,8 @@ let package = Package(
     .testTarget(
       name: "LarderTests",
       dependencies: [
-        "Documents", "Larder", "LarderServer", "LarderTLS", "DataSources", "LarderTesting", "Storage", "TypedQueries",
-        "Wire", "Platform", "TestSupport", "TLS", "TLSTestSupport",
+        "Documents", "Larder", "LarderServer", "LarderTLS", "DataSources", "LarderTesting", "Storage", "Tokens",
+        "TypedQueries", "Wire", "Platform", "TestSupport", "TLS", "TLSTestSupport",
       ],
       swiftSettings: settings),
     .testTarget(

@@ -88,6 +88,7 @@ package struct Daemon {
     // A SIGHUP that has arrived is in the queue; a SIGTERM would have ended the process. From here on there may be
     // clients to reply to.
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
+    configuration.tokens = try TokenTable(file: settings.tokens)
     if let credentials {
       configuration.secureLayer = { credentials.makeLayer($0) }
       configuration.certificates = credentials.status
@@ -204,10 +205,11 @@ package struct Daemon {
     do {
       let (next, changed, pending) = try current.reloaded(loader.load())
       let configuration = next.settings.server
+      let tokens = try TokenTable(file: next.settings.tokens)
       let hasNewCertificates = try credentials?.reload(next.settings.tls) ?? false
       try server.change(
         stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules,
-        certificates: credentials?.status ?? CertificateStatus())
+        certificates: credentials?.status ?? CertificateStatus(), tokens: tokens)
       if let credentials, hasNewCertificates {
         log.notice("new connections use the new certificates")
         report(credentials)

@@ -36,3 +36,13 @@ package func readFile(_ path: String, maxByteCount: Int) throws(FileReadError) -
     }
   }
 }
+
+/// Returns the first line of a file that only its owner can read, such as a password.
+package func readSecretFile(_ path: String) throws(FileReadError) -> String {
+  var status = stat()
+  if unsafe stat(path, &status) == 0, status.st_mode & 0o077 != 0 {
+    throw FileReadError(reason: "others than its owner may read it; run: chmod 600 \(path)")
+  }
+  let bytes = try readFile(path, maxByteCount: 4_096)
+  return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
+}

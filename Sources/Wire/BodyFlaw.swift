@@ -21,7 +21,14 @@ public enum BodyFlaw {
     if nameSize > ClientHello.maxNameSize {
       return "the client's name has \(bytes(Int(nameSize))); the limit is \(ClientHello.maxNameSize)"
     }
-    return sizes(18 + Int(nameSize), body)
+    let nameEnd = 18 + Int(nameSize)
+    guard nameEnd <= body.byteCount, let features = body.integer(at: 8, as: UInt32.self),
+      features & Features.tokens != 0, let tokenSize = body.integer(at: nameEnd, as: UInt16.self)
+    else { return sizes(nameEnd, body) }
+    if tokenSize > ClientHello.maxTokenSize {
+      return "the token has \(bytes(Int(tokenSize))); the limit is \(ClientHello.maxTokenSize)"
+    }
+    return sizes(nameEnd + 2 + Int(tokenSize), body)
   }
 
   /// The flaw of a key that isn't valid.

@@ -19,8 +19,11 @@ public enum Features {
   /// Aggregations that are explained.
   public static let groupExplanations: UInt32 = 32
 
+  /// A client's hello with a token.
+  public static let tokens: UInt32 = 64
+
   /// All features that this code supports.
-  public static let all = documents | ranges | uploads | incarnations | times | groupExplanations
+  public static let all = documents | ranges | uploads | incarnations | times | groupExplanations | tokens
 }
 
 /// A client's hello: `Protocol/wire.md` §3.
@@ -28,22 +31,26 @@ public struct ClientHello: Equatable, Sendable {
   public static let magic: UInt32 = 0x5244_524C  // "LRDR", little-endian
   /// The maximum size of a client's name, in bytes.
   public static let maxNameSize = 255
+  /// The maximum size of a token, in bytes.
+  public static let maxTokenSize = 255
 
   public var versions: ClosedRange<UInt16>
   public var features: UInt32
   /// The bytes of each reply stream that the server may send before it gets more credit.
   public var credit: UInt32
   public var name: String
+  /// By what the client proves who it is; empty for nothing. Only a hello with the feature `tokens` has it.
+  public var token: String
 
   public init(
     versions: ClosedRange<UInt16> = ProtocolVersion.min...ProtocolVersion.max, features: UInt32 = 0,
-    credit: UInt32,
-    name: String
+    credit: UInt32, name: String, token: String = ""
   ) {
     self.versions = versions
     self.features = features
     self.credit = credit
     self.name = name
+    self.token = token
   }
 
   /// The reasons why the body of a hello could not be decoded.
@@ -66,7 +73,14 @@ public struct ClientHello: Equatable, Sendable {
     self.versions = minVersion...maxVersion
     self.features = features
     self.credit = credit
-    self.name = body.extracting(18..<18 + Int(nameSize)).toString()
+    let nameEnd = 18 + Int(nameSize)
+    self.name = body.extracting(18..<nameEnd).toString()
+    token = ""
+    guard features & Features.tokens != 0 else { return }
+    guard let tokenSize = body.integer(at: nameEnd, as: UInt16.self), tokenSize <= Self.maxTokenSize,
+      Int(tokenSize) <= body.byteCount - nameEnd - 2
+    else { throw .malformed }
+    token = body.extracting(nameEnd + 2..<nameEnd + 2 + Int(tokenSize)).toString()
   }
 }
 
@@ -119,9 +133,10 @@ public struct ServerHello: Equatable, Sendable {
 
 extension ByteBuffer {
   /// Appends a client's hello.
-  /// - Precondition: The name has at most 255 bytes.
+  /// - Precondition: The name and the token have at most 255 bytes each.
   public mutating func appendRequest(_ hello: ClientHello, id: UInt32) {
     precondition(hello.name.utf8.count <= ClientHello.maxNameSize)
+    precondition(hello.token.utf8.count <= ClientHello.maxTokenSize)
     let start = beginRequest(.hello, id: id)
     append(ClientHello.magic)
     append(hello.versions.lowerBound)
@@ -130,6 +145,10 @@ extension ByteBuffer {
     append(hello.credit)
     append(UInt16(hello.name.utf8.count))
     append(hello.name)
+    if hello.features & Features.tokens != 0 {
+      append(UInt16(hello.token.utf8.count))
+      append(hello.token)
+    }
     endFrame(start)
   }
 

@@ -16,7 +16,29 @@ struct ConnectionOptions: ParsableArguments {
     transform: { try Address($0) })
   private var server: Address?
 
-  @OptionGroup private var tlsOptions: TLSOptions
+  @Option(
+    name: .customLong("tls-ca"), parsing: .unconditional,
+    help: ArgumentHelp(
+      """
+      The authorities that may have issued the server's certificate, at a tls: address. (default: LARDER_TLS_CA, else \
+      those that the system trusts)
+      """, valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var authorities: String?
+
+  @Option(
+    name: .customLong("tls-cert"), parsing: .unconditional,
+    help: ArgumentHelp(
+      "The certificate to show the server, with those of its issuers. (default: LARDER_TLS_CERT, else none)",
+      valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var certificate: String?
+
+  @Option(
+    name: .customLong("tls-key"), parsing: .unconditional,
+    help: ArgumentHelp("The private key of the certificate. (default: LARDER_TLS_KEY)", valueName: "pem-file"),
+    completion: .file(extensions: ["pem"]))
+  private var key: String?
 
   @Option(
     parsing: .unconditional,
@@ -42,14 +64,29 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   /// How to connect to addresses with TLS.
-  var tls: ClientTLS { get throws { try tlsOptions.tls() } }
+  var tls: ClientTLS {
+    get throws { try Self.tls(authorities: authorities, certificate: certificate, key: key) }
+  }
+
+  /// Returns how to connect to addresses with TLS. What is missing comes from the environment.
+  static func tls(
+    authorities: String? = nil, certificate: String? = nil, key: String? = nil
+  ) throws -> ClientTLS {
+    var tls = ClientTLS.system
+    if let file = authorities ?? environment("LARDER_TLS_CA") { tls.trust = .authorities(file: file) }
+    switch (certificate ?? environment("LARDER_TLS_CERT"), key ?? environment("LARDER_TLS_KEY")) {
+    case (let file?, let keyFile?): tls.certificate = ClientTLS.Certificate(file: file, keyFile: keyFile)
+    case (nil, nil): break
+    case (_?, nil): throw CommandFailure(.usage, "--tls-cert needs its private key: add --tls-key")
+    case (nil, _?): throw CommandFailure(.usage, "--tls-key needs its certificate: add --tls-cert")
+    }
+    return tls
+  }
 
   var effectiveTimeout: Duration { timeout?.duration ?? .seconds(5) }
 
   fileprivate static func environmentAddress() throws -> Address? {
-    guard let text = unsafe getenv("LARDER_SERVER").map({ unsafe String(cString: $0) }), !text.isEmpty else {
-      return nil
-    }
+    guard let text = environment("LARDER_SERVER") else { return nil }
     do { return try Address(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
   }
 
@@ -60,6 +97,7 @@ struct ConnectionOptions: ParsableArguments {
     var configuration = LarderClient.Configuration()
     if let maxReconnectDelay { configuration.backoff.cap = maxReconnectDelay }
     configuration.name = "larder"
+    configuration.token = try token()
     configuration.timeout = timeout
     configuration.connectTimeout = timeout
     configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
@@ -70,47 +108,20 @@ struct ConnectionOptions: ParsableArguments {
   }
 }
 
-/// Whom to trust, and which certificate to show, at addresses with TLS.
-struct TLSOptions: ParsableArguments {
-  @Option(
-    name: .customLong("tls-ca"), parsing: .unconditional,
-    help: ArgumentHelp(
-      """
-      The authorities that may have issued the server's certificate, at a tls: address. (default: LARDER_TLS_CA, else \
-      those that the system trusts)
-      """, valueName: "pem-file"),
-    completion: .file(extensions: ["pem"]))
-  private var authorities: String?
-
-  @Option(
-    name: .customLong("tls-cert"), parsing: .unconditional,
-    help: ArgumentHelp(
-      "The certificate to show the server, with those of its issuers. (default: LARDER_TLS_CERT, else none)",
-      valueName: "pem-file"),
-    completion: .file(extensions: ["pem"]))
-  private var certificate: String?
-
-  @Option(
-    name: .customLong("tls-key"), parsing: .unconditional,
-    help: ArgumentHelp("The private key of the certificate. (default: LARDER_TLS_KEY)", valueName: "pem-file"),
-    completion: .file(extensions: ["pem"]))
-  private var key: String?
-
-  func tls() throws -> ClientTLS {
-    var tls = ClientTLS.system
-    if let file = authorities ?? Self.environment("LARDER_TLS_CA") { tls.trust = .authorities(file: file) }
-    switch (certificate ?? Self.environment("LARDER_TLS_CERT"), key ?? Self.environment("LARDER_TLS_KEY")) {
-    case (let file?, let keyFile?): tls.certificate = ClientTLS.Certificate(file: file, keyFile: keyFile)
-    case (nil, nil): break
-    case (_?, nil): throw CommandFailure(.usage, "--tls-cert needs its private key: add --tls-key")
-    case (nil, _?): throw CommandFailure(.usage, "--tls-key needs its certificate: add --tls-cert")
+extension ConnectionOptions {
+  /// The token in the file that LARDER_TOKEN_FILE names, or in LARDER_TOKEN; nil for none. It is never an argument, which
+  /// all users of the machine could see.
+  fileprivate static func token() throws -> String? {
+    if let path = environment("LARDER_TOKEN_FILE") {
+      do { return try readSecretFile(path) } catch { throw CommandFailure(.usage, "\(path): \(error.reason)") }
     }
-    return tls
+    return environment("LARDER_TOKEN")
   }
+}
 
-  private static func environment(_ name: String) -> String? {
-    unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-  }
+/// Returns a variable of the environment; nil if it is missing or empty.
+private func environment(_ name: String) -> String? {
+  unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
 }
 
 /// Completes names of stores in a shell, from the server that the command would use. Completes nothing if the server
@@ -127,7 +138,7 @@ enum StoreNameCompletion {
 
   private static func client(for words: [String]) throws -> LarderClient {
     if let session = ConsoleSession.current { return session.client.with(timeout: timeout) }
-    return try ConnectionOptions.client(for: address(in: words), tls: TLSOptions.parse([]).tls(), timeout: timeout)
+    return try ConnectionOptions.client(for: address(in: words), tls: ConnectionOptions.tls(), timeout: timeout)
   }
 
   private static func address(in words: [String]) throws -> Address {

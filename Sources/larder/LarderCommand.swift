@@ -54,7 +54,7 @@ struct LarderCommand: AsyncParsableCommand {
         ]),
       CommandGroup(name: "Documents", subcommands: [Find.self, Update.self, IndexCommand.self]),
       CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
-      CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self]),
+      CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self, TokenCommand.self]),
     ])
 
   @OptionGroup private var connection: ConnectionOptions

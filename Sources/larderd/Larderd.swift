@@ -36,6 +36,7 @@ struct Larderd: ParsableCommand {
       ServiceManager.status("can't start: \(error)")
       let isConfiguration =
         error is AccessError || error is ExposureError || error is SecurityError || error is TLSFileError
+        || error is TokenFileError
       throw isConfiguration ? SettingsLoader.invalidConfiguration : ExitCode.failure
     }
   }

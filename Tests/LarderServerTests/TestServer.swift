@@ -28,6 +28,7 @@ final class TestServer: Sendable {
   ///   - stores: The names of memory stores that exist from the start.
   ///   - opened: Stores that the test has opened itself.
   ///   - tls: Makes the layers of connections, for a protocol that clients must name; nil for plain connections.
+  ///   - tokens: The tokens that are accepted.
   ///   - databases: The stores behind databases.
   ///   - keyspaceEvents: The changes that clients of databases can subscribe to.
   ///   - spoken: The protocol that clients speak.
@@ -44,7 +45,7 @@ final class TestServer: Sendable {
     alsoNative: Bool = false,
     limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil,
-    tls: (@Sendable (String?) -> (any ChannelLayer)?)? = nil
+    tls: (@Sendable (String?) -> (any ChannelLayer)?)? = nil, tokens: TokenTable = TokenTable()
   ) throws {
     folder = try TemporaryFolder()
     var configuration = ServerConfiguration(
@@ -54,6 +55,7 @@ final class TestServer: Sendable {
           : tcp ? .tcp(host: "127.0.0.1", port: 0) : .unix(path: folder.file("s"))
       ])
     configuration.secureLayer = tls
+    configuration.tokens = tokens
     configuration.protocols = [configuration.addresses[0]: spoken]
     if alsoNative { configuration.addresses.append(.unix(path: folder.file("native"))) }
     configuration.databases = databases

@@ -38,10 +38,10 @@ struct AccessRuleTests {
       ("unix=nothing", "'nothing' is not one of read, write, admin"), ("unix=", "'' is not one of"),
       ("unix=READ", "'READ' is not one of"), ("unix=read:", "name"), ("unix=read:a/b", "name"),
       ("unix=read@", "must follow @"),
-      ("user:root=read@tcp:127.0.0.1:1", "TCP clients are anonymous, so rules for tcp:127.0.0.1:1 begin with tcp"),
-      ("tcp=read@unix:/s", "unix:/s is a Unix socket"), ("principal:=read", "a name from a certificate must follow"),
+      ("user:root=read@tcp:127.0.0.1:1", "rules for tcp:127.0.0.1:1 begin with principal or tcp"),
+      ("tcp=read@unix:/s", "unix:/s is a Unix socket"),
+      ("principal:=read", "the name of a certificate or a token must follow"),
       ("tcp=read@tls:127.0.0.1:1", "rules for tls:127.0.0.1:1 begin with principal or tls"),
-      ("principal:a=read@tcp:127.0.0.1:1", "TCP clients are anonymous"),
     ])
   func `an invalid rule is an error that says what is wrong`(text: String, reason: String) throws {
     let error = try #require(throws: SettingsError.self) { try parse([text]) }

@@ -6,6 +6,7 @@ import TLS
 import TLSTestSupport
 import TestSupport
 import Testing
+import Tokens
 
 @testable import Larder
 
@@ -146,6 +147,30 @@ import Testing
       _ = try certificate(Self.authority.issue())
       try await client.ping()
       await client.shutdown()
+    }
+  }
+
+  @Test func `a token makes the client a principal`() async throws {
+    let token = AccessToken()
+    func accept(_ configuration: inout ServerConfiguration) {
+      configuration.addresses = [.tcp(host: "127.0.0.1", port: 0)]
+      configuration.tokens = TokenTable([TokenRecord(name: "job", digest: token.digest, created: 0, expiry: nil)])
+      configuration.accessRules = [AccessRule(.principal("job"), .write)]
+    }
+    try await withServer(accept) { _, server in
+      var configuration = LarderClient.Configuration()
+      configuration.token = token.text
+      let client = try LarderClient("\(server.addresses[0])", configuration: configuration)
+      try await client.store("items").put("key", [1])
+      await client.shutdown()
+      configuration.token = AccessToken().text
+      let stranger = try LarderClient("\(server.addresses[0])", configuration: configuration)
+      let refusal = await error { try await stranger.ping() }
+      #expect(refusal?.kind == .notPermitted && refusal?.message == "the token is not accepted")
+      await stranger.shutdown()
+      // A token is not sent to other machines in clear text.
+      let unsent = await error { _ = try LarderClient("tcp:192.0.2.1:7411", configuration: configuration) }
+      #expect(unsent?.kind == .illegalArgument && unsent?.message.contains("use a tls: address") == true)
     }
   }
 

@@ -79,7 +79,8 @@ def encode_body(frame: Frame) -> bytes:
     match operation_named(frame["operation"]):
         case Operation.hello:
             return wire.encode_hello(
-                frame["lowestVersion"], frame["highestVersion"], frame["credit"], frame["name"], frame["features"]
+                frame["lowestVersion"], frame["highestVersion"], frame["credit"], frame["name"], frame["features"],
+                frame.get("token", ""),
             )
         case Operation.credit:
             return wire.encode_credit(frame["credit"])

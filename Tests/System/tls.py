@@ -309,6 +309,59 @@ class ReloadTests(TLSCase):
         self.assertEqual(failures, [])
 
 
+class TokenTests(TLSCase):
+    def token(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [self.command, "token", arguments[0], "--file", self.folder / "tokens", *arguments[1:]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20)
+
+    def test_life_of_a_token(self) -> None:
+        created = self.token("create", "job")
+        self.assertEqual(created.returncode, 0, created.stderr)
+        token = created.stdout.strip()
+        self.assertRegex(token, "^ldr_[0-9A-Za-z]{49}$")
+        self.assertNotIn(token, (self.folder / "tokens").read_text())
+        self.assertEqual((self.folder / "tokens").stat().st_mode & 0o777, 0o640)
+        self.assertEqual(self.token("create", "job").returncode, 3)
+        self.assertIn("job", self.token("list").stdout)
+        text = self.configuration.read_text().replace("access: [", "access: [principal:job=write, ")
+        self.configuration.write_text(f"tokens: {self.folder}/tokens\n{text}")
+        self.reload("reloaded the configuration")
+
+        client = Client(self.address, tls=self.authority.context(), token=token)
+        self.addCleanup(client.close)
+        client.open("items").put("key", b"value")
+        secret = self.folder / "job.token"
+        secret.write_text(f"{token}\n")
+        environment = {
+            **os.environ, "LARDER_SERVER": self.address, "LARDER_TLS_CA": str(self.authority.file("ca.pem")),
+            "LARDER_TOKEN_FILE": str(secret),
+        }
+        get = [self.command, "get", "items", "key"]
+        secret.chmod(0o644)
+        done = subprocess.run(get, env=environment, capture_output=True, timeout=20)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"chmod 600", done.stderr)
+        secret.chmod(0o600)
+        done = subprocess.run(get, env=environment, capture_output=True, timeout=20)
+        self.assertEqual((done.returncode, done.stdout), (0, b"value"), done.stderr)
+        output = self.run_program(
+            "redis-cli", "-p", str(self.redis_port), "--tls", "--cacert", self.authority.file("ca.pem"), "--no-auth-warning",
+            "-a", token, "set", "a", "1")
+        self.assertEqual(output, "OK\n")
+
+        self.assertEqual(self.token("revoke", "job").returncode, 0)
+        self.assertEqual(self.token("revoke", "job").returncode, 1)
+        self.reload("reloaded the configuration")
+        with self.assertRaises(LarderError) as raised:
+            client.ping()
+        self.assertEqual(raised.exception.code, Code.notPermitted)
+        with self.assertRaises(LarderError) as raised:
+            Client(self.address, tls=self.authority.context(), token=token)
+        self.assertEqual(raised.exception.message, "the token is not accepted")
+        self.wait_for("there is no such token")
+        self.assertNotIn(token, self.log())
+
+
 class HostileClients(TLSCase):
     def test_half_open_handshakes(self) -> None:
         """They don't keep others out."""

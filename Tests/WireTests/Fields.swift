@@ -31,6 +31,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var changes: [RecordFields]?
   // Stores.
   private var name: String?
+  private var token: String?
   private var engine: String?
   private var specification: String?
   private var handle: UInt16?
@@ -135,7 +136,9 @@ extension Fields {
     let operation = Operation.allCases.first { $0.vectorName == self.operation }!
     if operation == .hello {
       buffer.appendRequest(
-        ClientHello(versions: lowestVersion!...highestVersion!, features: features!, credit: credit!, name: name!),
+        ClientHello(
+          versions: lowestVersion!...highestVersion!, features: features!, credit: credit!, name: name!,
+          token: token ?? ""),
         id: id)
       return buffer.toArray()
     }
@@ -231,6 +234,7 @@ extension Fields {
       guard let hello = try? ClientHello(body: body) else { return false }
       (lowestVersion, highestVersion) = (hello.versions.lowerBound, hello.versions.upperBound)
       (features, credit, name) = (hello.features, hello.credit, hello.name)
+      token = hello.token.isEmpty ? nil : hello.token
     case .credit:
       credit = body.integer(at: 0, as: UInt32.self)
       return body.byteCount == 4

@@ -114,11 +114,14 @@ def _is_readable_before_writable(connected: socket.socket, deadline: float) -> b
 
 
 class Client:
-    """An open connection. `credit` is how many bytes of a reply stream the server may send ahead of its reader."""
+    """An open connection. `credit` is how many bytes of a reply stream the server may send ahead of its reader.
+
+    `token` proves who the client is, if the server has given it one.
+    """
 
     def __init__(
         self, address: str, timeout: float = 5.0, credit: int = 1 << 20, name: str = "larder.py",
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | None = None, token: str = "",
     ) -> None:
         self._timeout = timeout
         self._received = bytearray()
@@ -130,7 +133,7 @@ class Client:
         except OSError as error:
             raise LarderError(Outcome.not_executed, None, f"{address}: {error}") from error
         try:
-            hello = wire.encode_hello(1, 1, credit, name, wire.FEATURES)
+            hello = wire.encode_hello(1, 1, credit, name, wire.FEATURES, token)
             self.hello: Hello = _decoded(wire.decode_hello, self.request(Operation.hello, hello))
         except BaseException:
             self.close()

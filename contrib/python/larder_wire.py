@@ -16,7 +16,8 @@ DOCUMENTS, RANGES, UPLOADS = 1, 2, 4  # §3: the feature bits of documents and t
 INCARNATIONS = 8  # §3: the feature bit of watches that follow one incarnation of a store
 TIMES = 16  # §3: the feature bit of requests on documents that say how long they may take
 GROUP_EXPLANATIONS = 32  # §3: the feature bit of aggregates that are explained
-FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS
+TOKENS = 64  # §3: the feature bit of a hello with a token
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS
 
 
 class Operation(IntEnum):
@@ -283,9 +284,10 @@ def encode_list(elements: Iterable[bytes]) -> bytes:
     return b"".join(pack("I", len(element)) + element for element in elements)
 
 
-def encode_hello(lowest: int, highest: int, credit: int, name: str, features: int = 0) -> bytes:
-    text = name.encode()
-    return pack("4sHHIIH", b"LRDR", lowest, highest, features, credit, len(text)) + text
+def encode_hello(lowest: int, highest: int, credit: int, name: str, features: int = 0, token: str = "") -> bytes:
+    text, secret = name.encode(), token.encode()
+    hello = pack("4sHHIIH", b"LRDR", lowest, highest, features, credit, len(text)) + text
+    return hello + pack("H", len(secret)) + secret if features & TOKENS else hello
 
 
 def encode_credit(credit: int) -> bytes:

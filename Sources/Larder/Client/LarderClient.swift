@@ -42,6 +42,7 @@ public struct LarderClient: Sendable {
     do { parsed = try Address(address) } catch {
       throw LarderError(.illegalArgument, outcome: .rejected, error.description)
     }
+    try configuration.checkToken(for: parsed)
     do { core = try ClientCore(parsed, configuration, makeLayer: makeLayer) } catch {
       throw LarderError(.failed, outcome: .notExecuted, "can't create a client: \(error)")
     }
@@ -159,6 +160,9 @@ extension LarderClient {
     public var connections = 1
     /// The client's name in the server's logs, up to 255 bytes. A longer name is cut.
     public var name = "larder-swift"
+    /// The token by which the client proves to the server who it is; nil for none. `larder token create` makes tokens.
+    /// Servers accept them from other machines only with TLS, so the client doesn't send them without it.
+    public var token: String?
     /// Whether the client repeats a call that only reads if its connection is lost before the reply.
     public var retriesReads = true
     /// Whether calls wait, within their timeouts, while the client can't connect. If not, they fail with the first
@@ -180,6 +184,20 @@ extension LarderClient {
     public var observers: [any ClientObserver] = []
 
     public init() {}
+
+    /// Checks that the token can be sent to an address.
+    fileprivate func checkToken(for address: Address) throws(LarderError) {
+      guard let token else { return }
+      if token.utf8.count > ClientHello.maxTokenSize {
+        throw LarderError(
+          .illegalArgument, outcome: .rejected, "a token has at most \(ClientHello.maxTokenSize) bytes")
+      }
+      if case .tcp = address, address.isNumericAndRemote {
+        throw LarderError(
+          .illegalArgument, outcome: .rejected,
+          "\(address) is not encrypted, and everyone on the way could read the token: use a tls: address")
+      }
+    }
 
     var connectionCount: Int { min(64, max(1, connections)) }
     var credit: Int { min(1 << 30, max(65_536, streamCreditBytes)) }

@@ -493,7 +493,8 @@ final class ServerConnection: Sendable {
   private func sendHello(to channel: SharedChannel) {
     receiver.withLock { $0.begin(channel) }
     let hello = ClientHello(
-      features: Features.all, credit: UInt32(configuration.credit), name: configuration.helloName)
+      features: Features.all, credit: UInt32(configuration.credit), name: configuration.helloName,
+      token: configuration.token ?? "")
     perform(state.withLock { $0.channelState.sendHello(hello, id: Self.helloID) })
     followUp(on: channel)
   }

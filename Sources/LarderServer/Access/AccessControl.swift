@@ -1,11 +1,14 @@
 import Dispatch
+import Glibc
 import Platform
+import Tokens
 
 /// Decides what connections may do, and reports what they are refused: `Protocol/wire.md` §10. Used by any thread.
 final class AccessControl: Sendable {
   private let currentPolicy = Lock(AccessPolicy.nobody)
   private let refusalLog: RefusalLog
   private let userNames = UserNames()
+  private let throttle = Lock(AuthenticationThrottle())
   /// Where refusals are reported, because a log may keep its writer waiting.
   private let reports = DispatchQueue(label: "larder.refusals")
 
@@ -24,8 +27,10 @@ final class AccessControl: Sendable {
   /// What a connection may do under the policy in force.
   func grants(for connection: borrowing Connection) -> Grants {
     let policy = policy
-    return policy.isOpen
-      ? .everything : policy.grants(ClientIdentity(of: connection.channel), listener: connection.listener)
+    if policy.isOpen { return .everything }
+    return policy.grants(
+      ClientIdentity(of: connection.channel, token: connection.accessToken), listener: connection.listener,
+      now: Int64(time(nil)))
   }
 
   /// Reports that a connection was refused something, once the name of its user is known.
@@ -61,7 +66,7 @@ final class AccessControl: Sendable {
   /// - Parameter action: what the client asked for, as it reads after "may not".
   /// - Returns: the message to the client.
   func refuse(_ action: String, to connection: borrowing Connection) -> String {
-    let identity = ClientIdentity(of: connection.channel)
+    let identity = ClientIdentity(of: connection.channel, token: connection.accessToken)
     let peer = identity.credentials
     let listener = policy.listeners[connection.listener]
     let client = describe(identity, of: listener)
@@ -73,9 +78,45 @@ final class AccessControl: Sendable {
   }
 
   private func describe(_ client: ClientIdentity, of listener: Listener) -> String {
+    if let token = client.token, let record = policy.tokens.record(token) { return "principal \(record.name)" }
     if let certificate = client.certificate { return "principal \(certificate.principal)" }
     if let peer = client.credentials { return userNames.client(peer) }
     return listener.address.isEncrypted ? "a TLS client" : "a TCP client"
+  }
+
+  // MARK: Tokens
+
+  /// What every client learns whose token is not accepted.
+  static let invalidToken = "the token is not accepted"
+
+  /// Checks the token of a client.
+  /// - Returns: The digest of the token; nil if it is not accepted.
+  func authenticate(_ text: String, of connection: borrowing Connection) -> TokenDigest? {
+    let peer = Socket.peer(of: connection.channel.socket)
+    let now = monotonicMilliseconds()
+    let policy = policy
+    let reason: String
+    if !throttle.withLock({ $0.permits(peer.origin, now: now) }) {
+      reason = "too many attempts with other tokens"
+    } else if case .tcp = policy.listeners[connection.listener].address,
+      !policy.listeners[connection.listener].isLocal
+    {
+      reason = "tokens are not accepted without TLS from other machines, which can read it now: revoke it"
+    } else if let digest = AccessToken(text)?.digest, let record = policy.tokens.record(digest) {
+      if !record.isExpired(at: Int64(time(nil))) {
+        throttle.withLock { $0.didSucceed(peer.origin) }
+        return digest
+      }
+      reason = "the token of \(record.name) has expired"
+    } else {
+      reason = AccessToken(text) == nil ? "the token is malformed" : "there is no such token"
+    }
+    throttle.withLock { $0.didFail(peer.origin, now: now) }
+    refusalLog.report(
+      Refusal(
+        peer: Socket.credentials(of: connection.channel.socket), origin: peer.origin, client: "\(peer)",
+        listener: policy.listeners[connection.listener], action: "authenticate", reason: reason))
+    return nil
   }
 
   /// Reports that a connection was not established.

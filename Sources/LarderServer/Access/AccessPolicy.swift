@@ -1,6 +1,7 @@
 import Glibc
 import Platform
 import Storage
+import Tokens
 import Wire
 
 /// Who may do what, for each of a server's listeners.
@@ -15,16 +16,17 @@ struct AccessPolicy: Sendable {
   private let rules: [[AccessRule]]?
   private let owner: UInt32
   let certificates: CertificateStatus
+  let tokens: TokenTable
 
   /// The policy of a server that doesn't listen yet.
   static let nobody = AccessPolicy()
 
-  private init() { (listeners, rules, owner, certificates) = ([], [], 0, CertificateStatus()) }
+  private init() { (listeners, rules, owner, certificates, tokens) = ([], [], 0, CertificateStatus(), TokenTable()) }
 
   /// - Throws: for a rule that applies to none of the listeners.
   init(
     _ rules: [AccessRule], listeners: [Listener], certificates: CertificateStatus = CertificateStatus(),
-    owner: UInt32 = geteuid()
+    tokens: TokenTable = TokenTable(), owner: UInt32 = geteuid()
   ) throws(AccessError) {
     for rule in rules {
       guard let name = rule.listener, !listeners.contains(where: rule.applies) else { continue }
@@ -35,6 +37,7 @@ struct AccessPolicy: Sendable {
     self.rules = isOpen ? nil : listeners.map { listener in rules.filter { $0.applies(to: listener) } }
     self.owner = owner
     self.certificates = certificates
+    self.tokens = tokens
   }
 
   /// Whether every client may do everything, so that it doesn't matter who connects.
@@ -49,12 +52,14 @@ struct AccessPolicy: Sendable {
   /// - Parameters:
   ///   - client: what is known of the client.
   ///   - listener: the number of the listener that accepted it.
-  func grants(_ client: ClientIdentity, listener: Int) -> Grants {
+  ///   - now: the time, in seconds since 1970.
+  func grants(_ client: ClientIdentity, listener: Int, now: Int64) -> Grants {
     if let certificate = client.certificate, certificates.isRevoked(certificate) { return Grants() }
     guard let rules else { return .everything }
     if let user = client.credentials?.user, user == 0 || user == owner { return .everything }
+    let tokenOwner = client.token.flatMap { tokens.principal($0, now: now) }
     var grants = Grants()
-    for rule in rules[listener] where rule.matches(client) { grants.add(rule) }
+    for rule in rules[listener] where rule.matches(client, tokenOwner: tokenOwner) { grants.add(rule) }
     return grants
   }
 }
@@ -72,11 +77,11 @@ package struct AccessError: Error, Equatable, Sendable, CustomStringConvertible 
       } else {
         switch listeners.first(where: { $0.name == name || "\($0.address)" == name })?.address {
         case .tcp:
-          "access: '\(name)' is TCP, whose clients are anonymous: its rules begin with tcp, as in tcp=read@\(name)"
+          "access: '\(name)' is TCP: its rules begin with principal or tcp, as in tcp=read@\(name)"
         case .tls:
           "access: '\(name)' is TLS: its rules begin with principal or tls, as in principal:web=read@\(name)"
         default:
-          "access: '\(name)' is a Unix socket: its rules begin with user, group or unix, as in user:web=read@\(name)"
+          "access: '\(name)' is a Unix socket: its rules begin with user, group, principal or unix, as in unix=read@\(name)"
         }
       }
   }

@@ -1,5 +1,6 @@
 import Platform
 import Storage
+import Tokens
 import Wire
 
 /// A rule that grants a right to some clients. The grants of all rules add up; nothing takes away.
@@ -14,13 +15,13 @@ package struct AccessRule: Equatable, Sendable {
     case tcp
     /// All clients of TLS sockets, whether they have shown a certificate or not.
     case tls
-    /// The owner of a certificate: `PeerCertificate.principal`.
+    /// The owner of a certificate (`PeerCertificate.principal`) or of a token, on any socket.
     case principal(String)
 
     /// Whether the clients of a socket can be the subject.
     package func canConnect(to address: Address) -> Bool {
       switch (self, address) {
-      case (.user, .unix), (.group, .unix), (.unix, .unix), (.tcp, .tcp), (.tls, .tls), (.principal, .tls): true
+      case (.user, .unix), (.group, .unix), (.unix, .unix), (.tcp, .tcp), (.tls, .tls), (.principal, _): true
       default: false
       }
     }
@@ -46,11 +47,12 @@ package struct AccessRule: Equatable, Sendable {
   }
 
   /// Whether a client of a listener that it applies to is its subject.
-  func matches(_ client: ClientIdentity) -> Bool {
+  /// - Parameter tokenOwner: The principal that has the client's token; nil if it has none.
+  func matches(_ client: ClientIdentity, tokenOwner: String?) -> Bool {
     switch subject {
     case .user(let id): client.credentials?.user == id
     case .group(let id): client.credentials?.isIn(id) ?? false
-    case .principal(let name): client.certificate?.principal == name
+    case .principal(let name): client.certificate?.principal == name || tokenOwner == name
     case .unix, .tcp, .tls: true
     }
   }
@@ -62,13 +64,16 @@ struct ClientIdentity: Equatable, Sendable {
   var credentials: Credentials?
   /// That of a TLS client that has shown one.
   var certificate: PeerCertificate?
+  /// That of a client that has shown a token.
+  var token: TokenDigest?
 
-  init(credentials: Credentials? = nil, certificate: PeerCertificate? = nil) {
-    (self.credentials, self.certificate) = (credentials, certificate)
+  init(credentials: Credentials? = nil, certificate: PeerCertificate? = nil, token: TokenDigest? = nil) {
+    (self.credentials, self.certificate, self.token) = (credentials, certificate, token)
   }
 
-  init(of channel: borrowing ByteChannel) {
+  init(of channel: borrowing ByteChannel, token: TokenDigest?) {
     (credentials, certificate) = (Socket.credentials(of: channel.socket), channel.peerCertificate)
+    self.token = token
   }
 }
 

@@ -1,5 +1,6 @@
 import Platform
 import Storage
+import Tokens
 import Wire
 
 /// One client's connection: what has been read and not executed, what waits to be sent, and what the client has open.
@@ -18,6 +19,8 @@ struct Connection: ~Copyable {
   let sharer: Sharer
 
   var phase = Phase.greeting
+  /// The token by which the client has proved who it is; nil for none.
+  var accessToken: TokenDigest?
   /// What the client may do; nothing before the hello.
   var grants = Grants()
   var stores = OpenStores()
@@ -170,6 +173,7 @@ struct Connection: ~Copyable {
     if waits.isPaused { return nil }
     switch phase {
     case .greeting: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
+    case .open where grants.isNothing: return ConnectionTimeout(.helloMissing, since: opened, limits.helloTimeout)
     case .open where !heldReplies.isEmpty || waits.isDeferred || waits.isAwaitingStream: return nil
     case .open where hasInput:
       let stalled = ConnectionTimeout(.frameStalled, since: lastRead, limits.frameTimeout)

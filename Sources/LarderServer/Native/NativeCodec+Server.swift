@@ -59,6 +59,13 @@ extension NativeCodec {
       let range = "\(ProtocolVersion.min) to \(ProtocolVersion.max)"
       throw CommandFailure(.versionNotSupported, "this server supports versions \(range) of the protocol")
     }
+    if !hello.token.isEmpty {
+      guard let token = executor.server.accessControl.authenticate(hello.token, of: connection) else {
+        connection.phase = .closing
+        throw CommandFailure(.notPermitted, AccessControl.invalidToken)
+      }
+      connection.accessToken = token
+    }
     connection.grants = executor.server.accessControl.grants(for: connection)
     guard !connection.grants.isNothing else {
       let end = NativeSession().refuse(

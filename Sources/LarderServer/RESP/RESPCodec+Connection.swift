@@ -24,7 +24,7 @@ extension RESPCodec {
         request, bytes, request.command == .unsubscribe ? .channel : .pattern, of: &connection, client, into: &replies)
     case .pubsub: try describeChannels(request, bytes, client, into: &replies)
     case .hello: try greet(request, bytes, of: &connection, client, on: &executor, into: &replies)
-    case .auth: try authenticate(request, bytes, &replies)
+    case .auth: try executeAuth(request, bytes, of: &connection, on: &executor, into: &replies)
     case .select:
       guard let database = bytes.extracting(request.word(1, bytes)).decimalNumber else {
         throw .error("ERR value is not an integer or out of range")
@@ -103,14 +103,19 @@ extension RESPCodec {
       version = chosen
       while let word = words.next(bytes) {
         let option = bytes.extracting(word)
-        if option.isWord("AUTH"), let user = words.next(bytes), words.next(bytes) != nil {
-          try checkUser(bytes.extracting(user))
+        if option.isWord("AUTH"), let user = words.next(bytes), let password = words.next(bytes) {
+          try authenticate(bytes.extracting(user), bytes.extracting(password), of: &connection, on: executor)
         } else if option.isWord("SETNAME"), let value = words.next(bytes) {
           name = try clientName(bytes.extracting(value))
         } else {
           throw .error("ERR Syntax error in HELLO option '\(option.toString())'")
         }
       }
+    }
+    if connection.grants.isNothing {
+      throw .error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> "
+          + "option can be used to authenticate the client and select the RESP protocol version at the same time")
     }
     client.version = version
     if let name { setName(name, of: &connection, client) }
@@ -131,24 +136,48 @@ extension RESPCodec {
     replies.bytes.appendRESP(arrayOf: 0)
   }
 
-  private static func authenticate(
-    _ request: RESPRequest, _ bytes: RawSpan, _ replies: inout ReplyBuffer
+  private static func executeAuth(
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     guard request.count <= 3 else { throw .syntax }
-    guard request.count == 3 else {
-      throw .error(
-        "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
-          + "configuration is correct?")
+    let password = bytes.extracting(request.word(request.count - 1, bytes))
+    if request.count == 3 {
+      try authenticate(bytes.extracting(request.word(1, bytes)), password, of: &connection, on: executor)
+    } else {
+      guard hasTokens(executor) else {
+        throw .error(
+          "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
+            + "configuration is correct?")
+      }
+      try authenticate(nil, password, of: &connection, on: executor)
     }
-    try checkUser(bytes.extracting(request.word(1, bytes)))
     replies.bytes.appendRESPOK()
   }
 
-  /// There is one user, without a password.
-  private static func checkUser(_ user: RawSpan) throws(RESPFailure) {
-    guard user.toString() == "default" else {
-      throw .error("WRONGPASS invalid username-password pair or user is disabled.")
+  private static func hasTokens(_ executor: borrowing Executor) -> Bool {
+    !executor.server.accessControl.policy.tokens.isEmpty
+  }
+
+  /// Authenticates a client by a token, which is its password. On a server without tokens there is one user, without a
+  /// password.
+  /// - Parameter user: nil for none.
+  private static func authenticate(
+    _ user: RawSpan?, _ password: RawSpan, of connection: inout Connection, on executor: borrowing Executor
+  ) throws(RESPFailure) {
+    let user = user?.toString() ?? "default"
+    let wrong = RESPFailure.error("WRONGPASS invalid username-password pair or user is disabled.")
+    let accessControl = executor.server.accessControl
+    guard !accessControl.policy.tokens.isEmpty else {
+      guard user == "default" else { throw wrong }
+      return
     }
+    guard let token = accessControl.authenticate(password.toString(), of: connection),
+      user == "default" || user == accessControl.policy.tokens.record(token)?.name
+    else { throw wrong }
+    connection.accessToken = token
+    connection.grants = accessControl.grants(for: connection)
+    connection.stores.permit(connection.grants)
   }
 
   // MARK: CLIENT

@@ -220,11 +220,17 @@ enum RESPCodec: Codec {
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
     guard request.count > 0 else { return .done }
-    guard !connection.grants.isNothing else {
-      let end = RESPSession().refuse(
-        AccessControl.useServer, request, of: &connection, on: &executor, into: &replies)
-      if case .replied = end { connection.phase = .closing }
-      return end
+    if connection.grants.isNothing {
+      guard !executor.server.accessControl.policy.tokens.isEmpty else {
+        let end = RESPSession().refuse(
+          AccessControl.useServer, request, of: &connection, on: &executor, into: &replies)
+        if case .replied = end { connection.phase = .closing }
+        return end
+      }
+      guard request.command.precedesAuthentication else {
+        replies.bytes.appendRESP(error: "NOAUTH Authentication required.")
+        return .replied(failure: .notPermitted)
+      }
     }
     let client = connection.respClient
     if request.command == .unknown {

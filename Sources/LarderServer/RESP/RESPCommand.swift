@@ -34,6 +34,9 @@ enum RESPCommand: UInt8, CaseIterable, Sendable {
   /// The name in lowercase letters.
   var name: String { "\(self)" }
 
+  /// Whether a client may send it that has no right yet, because it has not shown its token.
+  var precedesAuthentication: Bool { self == .auth || self == .hello || self == .quit }
+
   /// Everything about the command but what it does.
   var descriptor: RESPDescriptor { Self.descriptors[Int(rawValue)] }
 

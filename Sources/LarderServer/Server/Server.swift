@@ -84,7 +84,8 @@ package final class Server: Sendable {
         try accept(from: listening, listener, configuration.protocols[address] ?? .native)
       }
       let policy = try AccessPolicy(
-        configuration.accessRules, listeners: acceptors.map(\.listener), certificates: configuration.certificates)
+        configuration.accessRules, listeners: acceptors.map(\.listener), certificates: configuration.certificates,
+        tokens: configuration.tokens)
       state.accessControl.change(policy)
     } catch {
       // Acceptors and workers keep themselves alive until they are stopped.
@@ -122,11 +123,12 @@ package final class Server: Sendable {
   ///     not change, because clients know them.
   ///   - rules: the new access rules. Connected clients lose the rights that they no longer have.
   ///   - certificates: what is now known of certificates. Clients whose certificates are revoked are disconnected.
+  ///   - tokens: the tokens that are now accepted. Clients with others lose the rights of these.
   package func change(
     stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule],
-    certificates: CertificateStatus = CertificateStatus()
+    certificates: CertificateStatus = CertificateStatus(), tokens: TokenTable = TokenTable()
   ) throws {
-    let policy = try AccessPolicy(rules, listeners: listeners, certificates: certificates)
+    let policy = try AccessPolicy(rules, listeners: listeners, certificates: certificates, tokens: tokens)
     let previousLimits = state.limits
     state.change(limits)
     do throws(StorageError) { try state.stores.ensureAll(stores.map { ($0.name, $0.specification) }) } catch {

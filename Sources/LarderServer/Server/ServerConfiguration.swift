@@ -44,6 +44,8 @@ package struct ServerConfiguration: Sendable {
   package var secureLayer: (@Sendable (_ applicationName: String?) -> (any ChannelLayer)?)?
   /// What is known of the certificates behind `secureLayer`.
   package var certificates = CertificateStatus()
+  /// The tokens that are accepted.
+  package var tokens = TokenTable()
   /// Whether to serve TCP sockets that other machines can reach, although there is neither encryption nor
   /// authentication.
   package var allowsInsecureTCP = false

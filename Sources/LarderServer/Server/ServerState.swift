@@ -36,6 +36,8 @@ final class ServerState: Sendable {
   private let snapshots: SnapshotBudget
   private let currentLimits: Lock<ServerLimits>
   private let started = monotonicMilliseconds()
+  /// When the expiry of tokens was last checked, in seconds since 1970.
+  private let tokenCheckTime = Atomic<Int64>(Int64(time(nil)))
   private let recentDurations = Lock(RecentDurations())
   private let currentReadiness = Atomic(Readiness.starting)
   private let drainingWorkerCount = Atomic<Int>(0)
@@ -92,6 +94,14 @@ final class ServerState: Sendable {
   /// Notifies all workers that a store was dropped.
   func storeWasDropped() { for mailbox in mailboxes.withLock({ $0 }) { mailbox.postDroppedStore() } }
 
+  /// Makes all workers check what their clients may do if a token has expired.
+  private func endExpiredTokens() {
+    let now = Int64(time(nil))
+    let last = tokenCheckTime.exchange(now, ordering: .relaxed)
+    guard accessControl.policy.tokens.hasExpiry(after: last, upTo: now) else { return }
+    for mailbox in mailboxes.withLock({ $0 }) { mailbox.postNewLimits() }
+  }
+
   // MARK: Figures
 
   var uptimeMilliseconds: UInt64 { monotonicMilliseconds() - started }
@@ -138,6 +148,7 @@ final class ServerState: Sendable {
 
   /// Updates the recent durations and rates. Called once a second.
   func updateRecentFigures() {
+    endExpiredTokens()
     recentDurations.withLock { $0.record(workers) }
     registry.updateRates(now: monotonicMilliseconds())
   }

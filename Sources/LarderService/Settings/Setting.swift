@@ -120,6 +120,7 @@ package struct Setting: Sendable {
     Setting("tls.revocations", default: nil, isReloadable: true) { text, settings in
       settings.tls.revocations = try filePath(text)
     },
+    Setting("tokens", default: nil, isReloadable: true) { text, settings in settings.tokens = try filePath(text) },
     Setting("socket.mode", default: nil) { text, settings in
       guard let mode = UInt32(text, radix: 8), mode <= 0o777 else {
         throw ValueError("'\(text)' is not an octal mode, as in 660")

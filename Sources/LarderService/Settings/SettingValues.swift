@@ -35,7 +35,8 @@ extension AccessRule {
     case ("tls", nil): return .tls
     case ("principal", let name?):
       guard !name.isEmpty else {
-        throw Setting.ValueError("a name from a certificate must follow principal:, as in principal:web.example=read")
+        throw Setting.ValueError(
+          "the name of a certificate or a token must follow principal:, as in principal:web=read")
       }
       return .principal(name)
     case ("user", let name?):
@@ -71,13 +72,14 @@ extension AccessRule {
     switch address {
     case .tcp:
       throw Setting.ValueError(
-        "TCP clients are anonymous, so rules for \(listener) begin with tcp, as in tcp=read@\(listener)")
+        "rules for \(listener) begin with principal or tcp, as in tcp=read@\(listener)")
     case .tls:
       throw Setting.ValueError(
         "rules for \(listener) begin with principal or tls, as in principal:web.example=read@\(listener)")
     case .unix:
       throw Setting.ValueError(
-        "\(listener) is a Unix socket, so its rules begin with user, group or unix, as in unix=read@\(listener)")
+        "\(listener) is a Unix socket, so its rules begin with user, group, principal or unix, as in unix=read@\(listener)"
+      )
     }
   }
 }

@@ -7,6 +7,8 @@ import Systemd
 package struct Settings: Sendable {
   package var server = ServerConfiguration(addresses: [])
   package var tls = TLSSettings()
+  /// The path of the file of tokens; nil for no tokens.
+  package var tokens: String?
   package var logLevel = LogLevel.info
 }
 
@@ -85,14 +87,17 @@ package struct ResolvedSettings: Sendable {
     }
   }
 
-  /// Checks the files of certificates and keys that the settings name, which the server reads when it starts.
+  /// Checks the files of certificates, keys and tokens that the settings name, which the server reads when it starts.
   package func checkFiles() throws(SettingsError) {
-    guard !settings.tls.certificates.isEmpty else { return }
-    do throws(TLSFileError) { _ = try TLSCredentials(settings.tls) } catch {
-      throw SettingsError([
-        values.first { $0.setting.key == "tls.certificates" }?.problem("\(error)").text ?? "\(error)"
-      ])
+    var problems: [String] = []
+    func add(_ error: any Error, to key: String) {
+      problems.append(values.first { $0.setting.key == key }?.problem("\(error)").text ?? "\(error)")
     }
+    if !settings.tls.certificates.isEmpty {
+      do throws(TLSFileError) { _ = try TLSCredentials(settings.tls) } catch { add(error, to: "tls.certificates") }
+    }
+    do throws(TokenFileError) { _ = try TokenTable(file: settings.tokens) } catch { add(error, to: "tokens") }
+    if !problems.isEmpty { throw SettingsError(problems) }
   }
 
   /// Applies what can change in a running server.

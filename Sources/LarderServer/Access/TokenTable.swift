@@ -1,0 +1,28 @@
+import Tokens
+
+/// The tokens that a server accepts.
+package struct TokenTable: Sendable {
+  private let records: [TokenDigest: TokenRecord]
+  /// When the tokens expire, in seconds since 1970, in ascending order.
+  private let expiries: [Int64]
+
+  package init(_ records: [TokenRecord] = []) {
+    self.records = Dictionary(records.map { ($0.digest, $0) }) { first, _ in first }
+    expiries = records.compactMap(\.expiry).sorted()
+  }
+
+  package var isEmpty: Bool { records.isEmpty }
+
+  /// The token with a digest, whether it has expired or not; nil if there is none.
+  func record(_ digest: TokenDigest) -> TokenRecord? { records[digest] }
+
+  /// The name of the principal that has a token; nil if it isn't accepted.
+  /// - Parameter now: In seconds since 1970.
+  func principal(_ digest: TokenDigest, now: Int64) -> String? {
+    guard let record = records[digest], !record.isExpired(at: now) else { return nil }
+    return record.name
+  }
+
+  /// Whether a token has expired in a period of time.
+  func hasExpiry(after start: Int64, upTo end: Int64) -> Bool { expiries.contains { start < $0 && $0 <= end } }
+}
