@@ -106,7 +106,9 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "LarderService",
-      dependencies: ["Basics", "CLibYAML", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Tokens", "Wire"],
+      dependencies: [
+        "Basics", "CLibYAML", "EntryFiles", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Tokens", "Wire",
+      ],
       swiftSettings: settings),
     .target(
       name: "DataSources", dependencies: ["Basics", "Documents", "EntryFiles", "Platform"], swiftSettings: settings),

@@ -1,10 +1,34 @@
 import Foundation
 import Glibc
-import LarderServer
 import Platform
 import TestSupport
 import Testing
 import Wire
+
+@testable import LarderServer
+
+struct ConnectionCountTests {
+  @Test func `each user and host has a limit of its own, below that of all`() {
+    var limits = ServerLimits()
+    (limits.connections, limits.clientConnections) = (3, 2)
+    let counts = ConnectionCount()
+    let (user, host) = (Peer.Origin.user(33), Peer.Origin.host("10.0.0.1"))
+    #expect((0..<3).map { _ in counts.add(from: user, limits) } == [nil, nil, .tooManyOfOrigin])
+    #expect((0..<2).map { _ in counts.add(from: host, limits) } == [nil, .tooMany])
+    #expect(counts.open == 3 && counts.accepted == 5 && counts.refused == 2)
+    counts.remove(from: user)
+    #expect(counts.add(from: user, limits) == nil)
+    #expect(counts.add(from: user, limits) == .tooMany)
+  }
+
+  @Test func `nine tenths of all connections are the default`() {
+    var limits = ServerLimits()
+    for (all, ofClient) in [(10_000, 9_000), (1, 1), (9, 9), (15, 14)] {
+      limits.connections = all
+      #expect(limits.connectionsOfClient == ofClient)
+    }
+  }
+}
 
 extension ServerTests {
   struct LimitTests {
@@ -23,6 +47,19 @@ extension ServerTests {
       #expect(try eventually { try first.figures()["connections"] == 2 })
       #expect(try server.connect().pings())
       #expect(try first.figures()["connections_accepted_total"] == 9)
+    }
+
+    @Test func `one client can't take all connections`() throws {
+      let server = try TestServer {
+        $0.connections = 20
+        $0.clientConnections = 2
+      }
+      let clients = [try server.connect(), try server.connect()]
+      let refused = try TestClient(server.address)
+      let notice = try refused.receive()
+      #expect(notice.isNotice(.tooManyConnections))
+      #expect(notice.message.hasPrefix("this user or host has reached its limit of 2 connections"))
+      #expect(try clients[0].figures()["connections_refused_total"] == 1)
     }
 
     @Test func `the reply to the hello states the limits`() throws {

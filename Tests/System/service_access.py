@@ -91,7 +91,7 @@ class AccessChecks(ServiceCase):
         self.assertRefused(message, self.client, service, NOBODY)
         self.assertRefused("uid 4711 may not use this server", self.client, service, 4_711)
         self.assertRefused("a TCP client may not use this server", service.client, 1)
-        self.assertIn("a TCP socket refuses all clients, because access has no rule for tcp", service.log())
+        self.assertIn("a TCP socket refuses all clients, because access has no rule for it", service.log())
         with service.client() as root:
             end = time.monotonic() + 10
             while root.stats()["connections"] > 1 and time.monotonic() < end:
@@ -155,7 +155,7 @@ class AccessChecks(ServiceCase):
     def test_a_rule_without_a_matching_socket_prevents_the_start(self) -> None:
         for rule, complaint in (
             ("unix=read@client", "no listener is called 'client'; the listeners are clients (unix:"),
-            ("user:nobody=read@remote", "'remote' is TCP, whose clients are anonymous: its rules begin with tcp"),
+            ("user:nobody=read@remote", "'remote' is TCP: its rules begin with principal or tcp"),
             ("tcp=read@clients", "'clients' is a Unix socket"),
         ):
             service = self.serve(rule)

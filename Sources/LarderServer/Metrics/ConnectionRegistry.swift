@@ -56,7 +56,7 @@ final class ConnectionRegistry: Sendable {
 final class ConnectionFigures: Sendable {
   /// The connection's number among all that the server ever had.
   let number: UInt64
-  fileprivate let peer: Peer
+  let peer: Peer
   /// When it was opened, in milliseconds of the server's clock.
   fileprivate let opened: UInt64
 

@@ -11,7 +11,9 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .connection, .ping, [.fast], .none, .connection, since: "1.0.0",
         "O(1)", "Authenticates the connection.",
-        difference: "There are no passwords yet, so it answers as Redis does without any.")
+        difference:
+          "The password is an access token, and the user is `default` or the token's name. Without any tokens, it "
+          + "answers as Redis does without passwords.")
     case .client:
       RESPDescriptor(
         -2, .connection, .ping, [], .none, .connection, since: "2.4.0",

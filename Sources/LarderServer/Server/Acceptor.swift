@@ -82,13 +82,20 @@ final class Acceptor: @unchecked Sendable {
 
   /// Hands a connection to the next worker, or refuses it if there are too many.
   private func hand(_ socket: consuming Descriptor) {
-    let limit = server.limits.connections
-    guard server.connectionCount.tryAdd(limit: limit) else {
+    let limits = server.limits
+    let origin = Socket.peer(of: socket).origin
+    if let refusal = server.connectionCount.add(from: origin, limits) {
       // A client whose channel has a layer would not understand the notice.
       guard !served.hasLayer else { return }
       var notice = ByteBuffer()
-      let failure = CommandFailure(
-        .tooManyConnections, "the server has reached its limit of \(limit) connections; try again later")
+      let reason =
+        switch refusal {
+        case .tooMany: "the server has reached its limit of \(limits.connections) connections; try again later"
+        case .tooManyOfOrigin:
+          "this user or host has reached its limit of \(limits.connectionsOfClient) connections "
+            + "(limits.client-connections); close some, or try again later"
+        }
+      let failure = CommandFailure(.tooManyConnections, reason)
       served.session.append(failure, to: nil, into: &notice)
       _ = unsafe socket.send(notice.bytes)
       socket.shutdownSending()
@@ -96,7 +103,7 @@ final class Acceptor: @unchecked Sendable {
     }
     let worker = workers[nextWorker]
     nextWorker = (nextWorker + 1) % workers.count
-    guard let channel = served.makeChannel(over: socket) else { return server.connectionCount.remove() }
+    guard let channel = served.makeChannel(over: socket) else { return server.connectionCount.remove(from: origin) }
     guard let handshaker else { return worker.adopt(channel, from: number, served.session) }
     handshaker.begin(channel, from: number) { [number, served] channel in
       worker.adopt(channel, from: number, served.session)

@@ -204,7 +204,7 @@ struct EventLoop: ~Copyable {
     do throws(SystemError) {
       try poll.add(channel.socket.number, Connection.initialInterest(of: channel), token: token.number)
     } catch {
-      server.connectionCount.remove()
+      server.connectionCount.remove(from: Socket.peer(of: channel.socket).origin)
       return nil
     }
     let peer = Socket.peer(of: channel.socket)
@@ -228,7 +228,7 @@ struct EventLoop: ~Copyable {
     server.registry.remove(connection.figures)
     buffers.remove(connection)
     poll.remove(connection.channel.socket.number)
-    server.connectionCount.remove()
+    server.connectionCount.remove(from: connection.figures.peer.origin)
   }
 
   /// Calls `body` with every connection, which may end it.

@@ -112,7 +112,7 @@ final class Handshaker: @unchecked Sendable {
 
   private func drop(_ handshake: Handshake) {
     handshake.channel = nil
-    server.connectionCount.remove()
+    server.connectionCount.remove(from: handshake.peer.origin)
   }
 
   /// Ends the oldest handshake of the address that has most of them, if there are too many.

@@ -91,6 +91,9 @@ package struct ServerLimits: Sendable {
   package var maxFrameBytes = 16 << 20
   /// The maximum number of connections. One more gets an error and is closed.
   package var connections = 10_000
+  /// The maximum number of connections of one user of Unix sockets, or of one host; nil for nine tenths of `connections`,
+  /// so that no client can keep all others out.
+  package var clientConnections: Int?
   /// The maximum number of stores.
   package var stores = 1_024
   /// The maximum number of stores that one connection has open; at most 65,535.
@@ -173,6 +176,9 @@ package struct ServerLimits: Sendable {
     findTime < maxFindTime
       ? "limits.find-time; a request can ask for up to \(maxFindTime), limits.max-find-time" : "limits.max-find-time"
   }
+
+  /// The maximum number of connections of one user or host.
+  var connectionsOfClient: Int { clientConnections ?? max(1, connections - connections / 10) }
 
   /// The maximum size of the body of a frame, in bytes, and so of one record of a reply.
   var maxBodyBytes: Int { maxFrameBytes - Frame.minLength }

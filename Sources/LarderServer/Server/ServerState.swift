@@ -189,27 +189,3 @@ final class ServerState: Sendable {
     ]
   }
 }
-
-/// The number of connections. Acceptors add, workers remove.
-final class ConnectionCount: Sendable {
-  private let current = Atomic<Int>(0)
-  private let acceptedTotal = Atomic<UInt64>(0)
-  private let refusedTotal = Atomic<UInt64>(0)
-
-  /// Counts an accepted connection.
-  /// - Returns: false if there are too many; the connection is counted as refused then.
-  func tryAdd(limit: Int) -> Bool {
-    acceptedTotal.add(1, ordering: .relaxed)
-    if current.add(1, ordering: .relaxed).newValue <= limit { return true }
-    current.subtract(1, ordering: .relaxed)
-    refusedTotal.add(1, ordering: .relaxed)
-    return false
-  }
-
-  func remove() { current.subtract(1, ordering: .relaxed) }
-
-  var open: UInt64 { UInt64(current.load(ordering: .relaxed)) }
-  /// All connections that were ever accepted, including those that were refused at once.
-  var accepted: UInt64 { acceptedTotal.load(ordering: .relaxed) }
-  var refused: UInt64 { refusedTotal.load(ordering: .relaxed) }
-}

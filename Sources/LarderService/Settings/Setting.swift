@@ -161,6 +161,12 @@ package struct Setting: Sendable {
     },
     Setting(duration: "log.slow", default: "10ms", \.server.limits.slowThreshold),
     Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
+    Setting("limits.client-connections", default: nil, isReloadable: true) { text, settings in
+      guard let number = Int(text), (1...1_000_000).contains(number) else {
+        throw ValueError("'\(text)' is not a whole number from 1 to 1000000")
+      }
+      settings.server.limits.clientConnections = number
+    },
     Setting("limits.handshakes", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.handshakes),
     Setting("limits.stores", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.stores),
     Setting("limits.frame-bytes", default: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),

@@ -1,3 +1,4 @@
+import EntryFiles
 import Glibc
 import LarderServer
 import Platform
@@ -26,7 +27,7 @@ final class TLSCredentials: Sendable {
   /// - Returns: Whether their contents have changed.
   func reload(_ settings: TLSSettings) throws(TLSFileError) -> Bool {
     let files = try TLSFiles(settings)
-    guard current.withLock({ $0.files != files }) else { return false }
+    guard current.withLock({ $0.digests != files.digests }) else { return false }
     let configuration = try TLSConfiguration(files)
     current.withLock { $0 = configuration }
     return true
@@ -60,8 +61,8 @@ package struct TLSFileError: Error, Equatable, Sendable, CustomStringConvertible
 }
 
 /// The contents of the files.
-private struct TLSFiles: Equatable {
-  struct Pair: Equatable {
+private struct TLSFiles {
+  struct Pair {
     let certificate: TLSFile
     let key: TLSFile
   }
@@ -81,9 +82,15 @@ private struct TLSFiles: Equatable {
     revocations = if let path = settings.revocations { try TLSFile(path) } else { nil }
     requiresClientCertificates = settings.clientCertificates == .required
   }
+
+  /// What tells its contents from others.
+  var digests: [String] {
+    let files = pairs.flatMap { [$0.certificate, $0.key] } + [authorities, revocations].compactMap(\.self)
+    return files.map { "\($0.path) \(SHA256.hexadecimal(of: $0.bytes))" } + ["\(requiresClientCertificates)"]
+  }
 }
 
-private struct TLSFile: Equatable {
+private struct TLSFile {
   let path: String
   let bytes: [UInt8]
 
@@ -99,7 +106,8 @@ private struct TLSFile: Equatable {
 
 /// What the files mean.
 private struct TLSConfiguration: Sendable {
-  let files: TLSFiles
+  /// What the files contained. The private keys themselves are only where OpenSSL keeps them.
+  let digests: [String]
   /// For listeners whose clients must name Larder's protocol.
   let native: TLSContext
   /// For listeners whose clients need not name a protocol.
@@ -108,7 +116,7 @@ private struct TLSConfiguration: Sendable {
   let revoked: Set<CertificateStatus.Revoked>
 
   init(_ files: TLSFiles) throws(TLSFileError) {
-    self.files = files
+    digests = files.digests
     do {
       var identities: [TLSIdentity] = []
       for pair in files.pairs {
