@@ -94,7 +94,7 @@ extension ServerState {
     text.add(connectionCount.refused)
     text.begin("connections_max", .gauge, "Maximum number of connections.")
     text.add(UInt64(limits.connections))
-    text.begin("handshakes", .gauge, "TLS handshakes under way.")
+    text.begin("handshakes_open", .gauge, "TLS handshakes under way.")
     text.add(handshakes.open)
     text.begin("handshakes_max", .gauge, "Maximum number of TLS handshakes under way.")
     text.add(UInt64(limits.handshakes))
