@@ -92,7 +92,7 @@ package struct Daemon {
     if let credentials {
       configuration.secureLayer = { credentials.makeLayer($0) }
       configuration.certificates = credentials.status
-      report(credentials)
+      Self.report(credentials, to: log)
     }
     configuration.onRefusal = { [log] event in log.report(event) }
     if let path = configuration.dataPath, let warning = DataFolder(path: path).protect() {
@@ -156,21 +156,16 @@ package struct Daemon {
     }
   }
 
-  /// Logs the certificates in effect, and warns about those that expire soon.
-  private func report(_ credentials: TLSCredentials) {
+  /// Logs when certificates expire.
+  /// - Parameter onlySoon: Whether to leave out those that don't expire soon.
+  private static func report(_ credentials: TLSCredentials, to log: EventLog, onlySoon: Bool = false) {
     for expiry in credentials.expiries {
       let days = expiry.days(from: Int64(time(nil)))
-      guard days > CertificateStatus.daysOfWarning else { continue }
-      log.info("\(expiry.description) is valid for \(days) more days")
-    }
-    Self.warn(about: credentials, log)
-  }
-
-  private static func warn(about credentials: TLSCredentials, _ log: EventLog) {
-    for expiry in credentials.expiries {
-      let days = expiry.days(from: Int64(time(nil)))
-      guard days <= CertificateStatus.daysOfWarning else { continue }
-      log.warning("\(expiry.description) expires in \(days) days; replace its file, then reload")
+      if days <= CertificateStatus.daysOfWarning {
+        log.warning("\(expiry.description) expires in \(days) days; replace its file, then reload")
+      } else if !onlySoon {
+        log.info("\(expiry.description) is valid for \(days) more days")
+      }
     }
   }
 
@@ -178,7 +173,7 @@ package struct Daemon {
   private func startReminder(of credentials: TLSCredentials) -> any DispatchSourceTimer {
     let timer = DispatchSource.makeTimerSource(queue: .global())
     timer.schedule(deadline: .now() + .seconds(86_400), repeating: .seconds(86_400), leeway: .seconds(60))
-    timer.setEventHandler { [log] in Self.warn(about: credentials, log) }
+    timer.setEventHandler { [log] in Self.report(credentials, to: log, onlySoon: true) }
     timer.activate()
     return timer
   }
@@ -206,13 +201,14 @@ package struct Daemon {
       let (next, changed, pending) = try current.reloaded(loader.load())
       let configuration = next.settings.server
       let tokens = try TokenTable(file: next.settings.tokens)
-      let hasNewCertificates = try credentials?.reload(next.settings.tls) ?? false
+      let newCertificates = try credentials?.prepareReload(next.settings.tls)
       try server.change(
         stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules,
-        certificates: credentials?.status ?? CertificateStatus(), tokens: tokens)
-      if let credentials, hasNewCertificates {
+        certificates: newCertificates?.status ?? credentials?.status ?? CertificateStatus(), tokens: tokens)
+      if let credentials, let newCertificates {
+        credentials.use(newCertificates)
         log.notice("new connections use the new certificates")
-        report(credentials)
+        Self.report(credentials, to: log)
       }
       log.setLevel(next.settings.logLevel)
       log.notice("reloaded the configuration", ["changed": changed.joined(separator: ", ")])

@@ -11,8 +11,8 @@ public struct ClientTLS: Sendable {
     case system
     /// The authorities whose certificates are in a file, in PEM form, and no others.
     case authorities(file: String)
-    /// Certificates with one of these public keys, whoever has issued them: SHA-256 digests, in hexadecimal digits, of
-    /// the keys in DER form (`SubjectPublicKeyInfo`).
+    /// Certificates with one of these public keys, regardless of their issuers: SHA-256 digests, in hexadecimal digits,
+    /// of the keys in DER form (`SubjectPublicKeyInfo`).
     case pinnedKeys([String])
   }
 

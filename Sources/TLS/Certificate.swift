@@ -19,17 +19,9 @@ package final class Certificate: @unchecked Sendable {
   /// - Parameter source: What the text is, for errors: the path of its file.
   /// - Throws: An error if there is none, or one is malformed.
   package static func readAll(_ pem: [UInt8], from source: String) throws(TLSError) -> [Certificate] {
-    let bio = PEMSource(pem)
-    var certificates: [Certificate] = []
-    ERR_clear_error()
-    while let certificate = unsafe PEM_read_bio_X509(bio.pointer, nil, nil, nil) {
-      unsafe certificates.append(Certificate(owning: certificate))
+    unsafe try PEMSource.readAll(pem, from: source, "certificate", label: "CERTIFICATE") { bio in
+      unsafe PEM_read_bio_X509(bio, nil, nil, nil).map { unsafe Certificate(owning: $0) }
     }
-    guard PEMSource.hasEnded() else { throw TLSError("\(source): a certificate is malformed") }
-    guard !certificates.isEmpty else {
-      throw TLSError("\(source): there is no certificate in PEM form (-----BEGIN CERTIFICATE-----)")
-    }
-    return certificates
   }
 
   // MARK: What it says
@@ -147,8 +139,29 @@ struct PEMSource: ~Copyable {
     unsafe bytes.deallocate()
   }
 
+  /// Reads everything of one kind in a text.
+  /// - Parameters:
+  ///   - source: What the text is, for errors: the path of its file.
+  ///   - kind: What is read, for errors.
+  ///   - label: What PEM calls it.
+  ///   - next: Reads the next one; nil if there is none, or it is malformed.
+  /// - Throws: An error if there is none, or one is malformed.
+  static func readAll<Item>(
+    _ pem: [UInt8], from source: String, _ kind: String, label: String, next: (OpaquePointer?) -> Item?
+  ) throws(TLSError) -> [Item] {
+    let bio = PEMSource(pem)
+    var items: [Item] = []
+    ERR_clear_error()
+    while let item = unsafe next(bio.pointer) { items.append(item) }
+    guard hasEnded() else { throw TLSError("\(source): a \(kind) is malformed") }
+    guard !items.isEmpty else {
+      throw TLSError("\(source): there is no \(kind) in PEM form (-----BEGIN \(label)-----)")
+    }
+    return items
+  }
+
   /// Whether the last read has failed because there was nothing more to read.
-  static func hasEnded() -> Bool {
+  private static func hasEnded() -> Bool {
     let code = ERR_peek_last_error()
     ERR_clear_error()
     return code == 0 || (ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE)

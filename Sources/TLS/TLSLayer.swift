@@ -17,7 +17,6 @@ package final class TLSLayer: ChannelLayer {
   private var hasShutDown = false
   private var hasEnded = false
   private var failure: ChannelError?
-  private var hasReportedFailure = false
   /// The number of bytes whose records the socket has not taken completely.
   private var unsentCount = 0
   package private(set) var holdsInput = false

@@ -6,7 +6,7 @@ package struct TLSTrust: Sendable {
     /// The authorities that the system trusts.
     case system
     case authorities([Certificate])
-    /// Certificates whose public keys have one of these SHA-256 digests, whoever has issued them.
+    /// Certificates whose public keys have one of these SHA-256 digests, regardless of their issuers.
     case keys([[UInt8]])
   }
 
@@ -53,17 +53,9 @@ package final class RevocationList: @unchecked Sendable {
   /// Reads all revocation lists of a text in PEM form.
   /// - Parameter source: What the text is, for errors: the path of its file.
   package static func readAll(_ pem: [UInt8], from source: String) throws(TLSError) -> [RevocationList] {
-    let bio = PEMSource(pem)
-    var lists: [RevocationList] = []
-    ERR_clear_error()
-    while let list = unsafe PEM_read_bio_X509_CRL(bio.pointer, nil, nil, nil) {
-      unsafe lists.append(RevocationList(owning: list))
+    unsafe try PEMSource.readAll(pem, from: source, "revocation list", label: "X509 CRL") { bio in
+      unsafe PEM_read_bio_X509_CRL(bio, nil, nil, nil).map { unsafe RevocationList(owning: $0) }
     }
-    guard PEMSource.hasEnded() else { throw TLSError("\(source): a revocation list is malformed") }
-    guard !lists.isEmpty else {
-      throw TLSError("\(source): there is no revocation list in PEM form (-----BEGIN X509 CRL-----)")
-    }
-    return lists
   }
 
   /// The name of the authority that has issued it.

@@ -5,12 +5,12 @@ import EntryFiles
 /// 43 digits are 256 bits. The form makes tokens easy to find in texts where they should not be (the regular expression
 /// is `ldr_[0-9A-Za-z]{49}`), and the checksum, the CRC-32 of the random digits, shows typing errors without a server.
 package struct AccessToken: Equatable, Sendable {
-  package static let prefix = "ldr_"
+  private static let prefix = "ldr_"
   private static let randomCount = 43
   private static let checksumCount = 6
   private static let digits = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
 
-  /// The token. Whoever knows it is its owner, as far as servers know.
+  /// The token. To a server, anyone who presents it is its owner.
   package let text: String
 
   /// Makes a new token from the system's random numbers, which are fit for secrets.

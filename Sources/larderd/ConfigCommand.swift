@@ -12,7 +12,8 @@ struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Checks a configuration file together with the environment.",
       discussion: """
-        Reports every problem with its line, also those of the files of certificates. If there is one, the exit status is 78. What depends on the machine at the \
+        Reports every problem with its line, including those in files of certificates and tokens. If there is one, the exit status is 78. What depends on the \
+        machine at the \
         start, such as a socket's folder, is not checked; access rules that need a socket from systemd are noted.
         """)
 

@@ -13,7 +13,8 @@ struct ServerOptions: ParsableArguments {
     help: ArgumentHelp(
       """
       An address to listen on, in addition to the sockets that systemd passes: unix:PATH, tcp:HOST:PORT, \
-      tls:HOST:PORT, or for Redis's protocol resp+unix:PATH, resp:HOST:PORT, resps:HOST:PORT. Can be repeated. (default if it passes none: \(Address.default))
+      tls:HOST:PORT, or for Redis's protocol resp+unix:PATH, resp:HOST:PORT, resps:HOST:PORT. Can be repeated. \
+      (default if it passes none: \(Address.default))
       """, valueName: "address"))
   private var listen: [String] = []
 
@@ -83,8 +84,8 @@ struct ServerOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      An access rule: WHO is user:NAME, group:NAME, unix, tcp, principal:NAME or tls; RIGHT is read, write or admin, followed by :STORE for \
-      one store only and @LISTENER for one socket only. Once there is a rule, clients that no rule matches are \
+      An access rule: WHO is user:NAME, group:NAME, unix, tcp, principal:NAME or tls; RIGHT is read, write or admin, \
+      followed by :STORE for one store only and @LISTENER for one socket only. Once there is a rule, clients that no rule matches are \
       refused, except root and the user that runs larderd: over Unix sockets, rules do not bind these two. Can be \
       repeated.
       """, valueName: "who=right"))

@@ -255,6 +255,16 @@ class ReloadTests(TLSCase):
         key.write_bytes(good)
         self.reload("reloaded the configuration")
 
+    def test_invalid_settings_change_nothing(self) -> None:
+        before, text = self.serial(), self.configuration.read_text()
+        self.authority.make("server", "127.0.0.1")
+        self.configuration.write_text(text.replace("principal:web.example=write", "principal:web.example=write@nowhere"))
+        self.reload("the configuration was not reloaded")
+        self.assertEqual(self.serial(), before)
+        self.configuration.write_text(text.split("\ntls:")[0] + "\n")
+        self.reload("the configuration was not reloaded")
+        self.assertEqual(self.serial(), before)
+
     def test_revoked_certificates(self) -> None:
         client, other = self.connect(), self.connect("audit.example")
         self.authority.make("revoke", str(self.authority.file("web.example.pem")))

@@ -1,7 +1,7 @@
 import COpenSSL
 import TLS
 
-/// An authority that issues certificates for tests, some of which are wrong in one way.
+/// A certificate authority for tests. It issues valid certificates, and certificates with exactly one flaw.
 ///
 /// Safe because nothing changes after `init`.
 @safe

@@ -18,7 +18,6 @@ import Synchronization
 
 /// What all copies of a client and its stores share. It closes the connections when the last copy is released.
 final class ClientCore: Sendable {
-  let address: Address
   let configuration: LarderClient.Configuration
   /// Those that calls are spread over, and then the one for calls that take long. Each connects with its first call.
   private let connections: [ServerConnection]
@@ -33,7 +32,6 @@ final class ClientCore: Sendable {
   ) throws(SystemError) {
     let eventLoop = try ClientEventLoop()
     self.eventLoop = eventLoop
-    self.address = address
     self.configuration = configuration
     connections = (0...configuration.connectionCount).map {
       ServerConnection(

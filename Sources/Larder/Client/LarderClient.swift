@@ -26,11 +26,6 @@ public struct LarderClient: Sendable {
   /// - Throws: `illegalArgument` if the text is not an address, `failed` if the process can't open more descriptors.
   public init(_ address: String, configuration: Configuration = Configuration()) throws(LarderError) {
     try self.init(address, configuration: configuration, makeLayer: nil)
-    if core.address.isEncrypted {
-      throw LarderError(
-        .illegalArgument, outcome: .rejected,
-        "\(address) is encrypted: import LarderTLS and pass tls:, as in LarderClient(address, tls: .system)")
-    }
   }
 
   /// Creates a client whose connections have a layer between them and their sockets.
@@ -41,6 +36,11 @@ public struct LarderClient: Sendable {
     let parsed: Address
     do { parsed = try Address(address) } catch {
       throw LarderError(.illegalArgument, outcome: .rejected, error.description)
+    }
+    if parsed.isEncrypted, makeLayer == nil {
+      throw LarderError(
+        .illegalArgument, outcome: .rejected,
+        "\(address) is encrypted: import LarderTLS and pass tls:, as in LarderClient(address, tls: .system)")
     }
     try configuration.checkToken(for: parsed)
     do { core = try ClientCore(parsed, configuration, makeLayer: makeLayer) } catch {

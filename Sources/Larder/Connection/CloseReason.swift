@@ -35,7 +35,7 @@ enum CloseReason: Sendable {
     case .disconnected(let reason):
       LarderError(
         .disconnected, outcome: wasSent ? .unknown : .notExecuted, "the connection to \(address) ended: \(reason)")
-    case .refused(let reason): .notTrusted(reason, at: address)
+    case .refused(let reason): .notTrusted(reason, at: address, wasSent: wasSent)
     case .notice(let error): error
     case .protocolViolation(let reason):
       LarderError(
@@ -50,7 +50,7 @@ enum CloseReason: Sendable {
     switch self {
     case .disconnected(let reason):
       return (LarderError(.connectFailed, outcome: .notExecuted, "can't connect to \(address): \(reason)"), false)
-    case .refused(let reason): return (.notTrusted(reason, at: address), true)
+    case .refused(let reason): return (.notTrusted(reason, at: address, wasSent: false), true)
     case .notice(let error): return (error, error.outcome != .notExecuted)
     case .protocolViolation(let reason):
       let error = LarderError(
@@ -72,9 +72,9 @@ struct ConnectionFailure<Caller: Sendable>: Sendable {
 extension LarderError {
   static let clientClosed = LarderError(.closed, outcome: .notExecuted, "the client was closed")
 
-  /// The error of a call when the client or the server doesn't accept the other one. Nothing is executed then.
-  static func notTrusted(_ reason: String, at address: Address) -> LarderError {
-    LarderError(.notTrusted, outcome: .rejected, "no secure connection to \(address): \(reason)")
+  /// The error of a call when the client or the server doesn't accept the other one.
+  static func notTrusted(_ reason: String, at address: Address, wasSent: Bool) -> LarderError {
+    LarderError(.notTrusted, outcome: wasSent ? .unknown : .rejected, "no secure connection to \(address): \(reason)")
   }
 
   static func callCancelled(_ outcome: Outcome) -> LarderError {

@@ -425,25 +425,20 @@ final class ServerConnection: Sendable {
     do {
       switch try Socket.connect(to: address, attempt: attempt) {
       case .connected(let socket):
-        return connectResult(incarnation, socket) { .connected($0) }
+        return ConnectResult(incarnation: incarnation, outcome: .connected(try channel(over: socket)))
       case .pending(let socket):
-        return connectResult(incarnation, socket) { .inProgress($0) }
+        return ConnectResult(incarnation: incarnation, outcome: .inProgress(try channel(over: socket)))
       }
     } catch {
-      return ConnectResult(incarnation: incarnation, outcome: .failed(error.reason))
+      let reason = (error as? ConnectError)?.reason ?? "\(error)"
+      return ConnectResult(incarnation: incarnation, outcome: .failed(reason))
     }
   }
 
-  private func connectResult(
-    _ incarnation: UInt64, _ socket: consuming Descriptor, _ outcome: (SharedChannel) -> ConnectResult.Outcome
-  ) -> ConnectResult {
-    guard let makeLayer else {
-      return ConnectResult(incarnation: incarnation, outcome: outcome(SharedChannel(ByteChannel(socket))))
-    }
-    guard let layer = makeLayer() else {
-      return ConnectResult(incarnation: incarnation, outcome: .failed(SystemError.outOfMemory.description))
-    }
-    return ConnectResult(incarnation: incarnation, outcome: outcome(SharedChannel(ByteChannel(socket, layer: layer))))
+  private func channel(over socket: consuming Descriptor) throws(SystemError) -> SharedChannel {
+    guard let makeLayer else { return SharedChannel(ByteChannel(socket)) }
+    guard let layer = makeLayer() else { throw .outOfMemory }
+    return SharedChannel(ByteChannel(socket, layer: layer))
   }
 
   /// Continues an attempt to connect that has a channel, or has failed. The channel of an attempt that was given up is

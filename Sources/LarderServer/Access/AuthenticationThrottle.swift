@@ -1,7 +1,7 @@
 import Platform
 
-/// Slows down whoever tries tokens: after a failed attempt, further ones from the same user or host fail for a while that
-/// doubles with each of them.
+/// Slows down attempts to guess tokens. After a failed attempt, the same user or host has to wait, each time twice as
+/// long as before; attempts in the meantime fail.
 ///
 /// Owned by an `AccessControl`, which locks it.
 struct AuthenticationThrottle {

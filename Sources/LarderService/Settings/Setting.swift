@@ -57,11 +57,15 @@ package struct Setting: Sendable {
     _ path: WritableKeyPath<Settings, Int> & Sendable
   ) {
     self.init(key, default: "\(defaultNumber)", isReloadable: isReloadable) { text, settings in
-      guard let number = Int(text), range.contains(number) else {
-        throw ValueError("'\(text)' is not a whole number from \(range.lowerBound) to \(range.upperBound)")
-      }
-      settings[keyPath: path] = number
+      settings[keyPath: path] = try Self.wholeNumber(text, in: range)
     }
+  }
+
+  private static func wholeNumber(_ text: String, in range: ClosedRange<Int>) throws(ValueError) -> Int {
+    guard let number = Int(text), range.contains(number) else {
+      throw ValueError("'\(text)' is not a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
   }
 
   /// Defines a duration, which is reloadable.
@@ -162,10 +166,7 @@ package struct Setting: Sendable {
     Setting(duration: "log.slow", default: "10ms", \.server.limits.slowThreshold),
     Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
     Setting("limits.client-connections", default: nil, isReloadable: true) { text, settings in
-      guard let number = Int(text), (1...1_000_000).contains(number) else {
-        throw ValueError("'\(text)' is not a whole number from 1 to 1000000")
-      }
-      settings.server.limits.clientConnections = number
+      settings.server.limits.clientConnections = try wholeNumber(text, in: 1...1_000_000)
     },
     Setting("limits.handshakes", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.handshakes),
     Setting("limits.stores", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.stores),

@@ -23,23 +23,21 @@ final class TLSCredentials: Sendable {
     return TLSLayer(accepting: applicationName == nil ? configuration.anyProtocol : configuration.native)
   }
 
-  /// Reads the files again. If anything is wrong with them, nothing changes.
-  /// - Returns: Whether their contents have changed.
-  func reload(_ settings: TLSSettings) throws(TLSFileError) -> Bool {
+  /// Reads the files again, and checks them. Nothing changes before `use`.
+  /// - Returns: What the files mean now; nil if their contents are the same.
+  func prepareReload(_ settings: TLSSettings) throws(TLSFileError) -> TLSConfiguration? {
     let files = try TLSFiles(settings)
-    guard current.withLock({ $0.digests != files.digests }) else { return false }
-    let configuration = try TLSConfiguration(files)
-    current.withLock { $0 = configuration }
-    return true
+    return current.withLock { $0.digests } == files.digests ? nil : try TLSConfiguration(files)
   }
+
+  /// Makes new connections use a configuration.
+  func use(_ configuration: TLSConfiguration) { current.withLock { $0 = configuration } }
 
   /// What expires, in the order of the settings.
   var expiries: [TLSExpiry] { current.withLock { $0.expiries } }
 
   /// What open connections depend on.
-  var status: CertificateStatus {
-    current.withLock { CertificateStatus(expiry: $0.expiries.map(\.time).min(), revoked: $0.revoked) }
-  }
+  var status: CertificateStatus { current.withLock { $0.status } }
 }
 
 /// When a certificate or a revocation list expires.
@@ -105,17 +103,23 @@ private struct TLSFile {
 }
 
 /// What the files mean.
-private struct TLSConfiguration: Sendable {
+struct TLSConfiguration: Sendable {
   /// What the files contained. The private keys themselves are only where OpenSSL keeps them.
-  let digests: [String]
+  fileprivate let digests: [String]
   /// For listeners whose clients must name Larder's protocol.
   let native: TLSContext
   /// For listeners whose clients need not name a protocol.
   let anyProtocol: TLSContext
   let expiries: [TLSExpiry]
-  let revoked: Set<CertificateStatus.Revoked>
+  private let revoked: Set<CertificateStatus.Revoked>
 
-  init(_ files: TLSFiles) throws(TLSFileError) {
+  /// What open connections depend on.
+  var status: CertificateStatus { CertificateStatus(expiry: expiries.map(\.time).min(), revoked: revoked) }
+
+  fileprivate init(_ files: TLSFiles) throws(TLSFileError) {
+    guard !files.pairs.isEmpty else {
+      throw TLSFileError("tls.certificates is empty, but a socket that is open needs one")
+    }
     digests = files.digests
     do {
       var identities: [TLSIdentity] = []

@@ -35,14 +35,7 @@ extension ServerTests {
     @Test func `pipelined requests get their replies in order`() throws {
       let server = try makeServer()
       let client = try open(server)
-      let ids = 10..<1_010 as Range<UInt32>
-      let requests = ids.flatMap { id in
-        id % 2 == 0 ? Request.put("key\(id)", [UInt8(id & 0xFF)], id: id) : Request.get("key\(id - 1)", id: id)
-      }
-      for (id, reply) in zip(ids, try client.exchange(requests, forFrames: ids.count)) {
-        #expect(reply.id == id && reply.isDone)
-        if id % 2 == 1 { #expect(reply.entries.first?.value == [UInt8((id - 1) & 0xFF)]) }
-      }
+      try client.expectOrderedReplies(10..<1_010)
     }
 
     @Test func `large values pass in both directions at the same time`() throws {

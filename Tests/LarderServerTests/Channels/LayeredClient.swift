@@ -2,6 +2,7 @@ import Glibc
 import LarderServer
 import Platform
 import TestSupport
+import Testing
 import Wire
 
 /// A client whose bytes pass a layer, and that waits for the server. One thread at a time may use it.
@@ -73,6 +74,17 @@ final class LayeredClient {
       while replies.count < count, let reply = nextReply() { replies.append(reply) }
     }
     return replies
+  }
+
+  /// Sends a pipeline of puts and gets with these ids, and expects their replies in order.
+  func expectOrderedReplies(_ ids: Range<UInt32>) throws {
+    let requests = ids.flatMap { id in
+      id % 2 == 0 ? Request.put("key\(id)", [UInt8(id & 0xFF)], id: id) : Request.get("key\(id - 1)", id: id)
+    }
+    for (id, reply) in zip(ids, try exchange(requests, forFrames: ids.count)) {
+      #expect(reply.id == id && reply.isDone)
+      if id % 2 == 1 { #expect(reply.entries.first?.value == [UInt8((id - 1) & 0xFF)]) }
+    }
   }
 
   func endSending() throws {
