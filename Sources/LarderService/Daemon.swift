@@ -204,6 +204,7 @@ package struct Daemon {
       let newCertificates = try credentials?.prepareReload(next.settings.tls)
       try server.change(
         stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules,
+        roles: configuration.accessRoles,
         certificates: newCertificates?.status ?? credentials?.status ?? CertificateStatus(), tokens: tokens)
       if let credentials, let newCertificates {
         credentials.use(newCertificates)

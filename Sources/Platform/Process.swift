@@ -33,6 +33,17 @@ package func userName(ofID id: UInt32) -> String? {
   return unsafe String(cString: name)
 }
 
+/// Returns the groups of a user: its own first, then supplementary ones; none if the system doesn't know the user.
+package func groups(ofUser id: UInt32) -> [UInt32] {
+  guard let entry = unsafe getpwuid(id) else { return [] }
+  var (groups, count) = ([gid_t](repeating: 0, count: 64), Int32(64))
+  while unsafe getgrouplist(entry.pointee.pw_name, entry.pointee.pw_gid, &groups, &count) < 0 {
+    groups = [gid_t](repeating: 0, count: max(Int(count), groups.count * 2))
+    count = Int32(groups.count)
+  }
+  return Array(groups.prefix(Int(count)))
+}
+
 /// Writes a line to standard error with one system call.
 package func logLine(_ line: String) {
   var line = line + "\n"

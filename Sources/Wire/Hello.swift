@@ -18,12 +18,13 @@ public enum Features {
   public static let times: UInt32 = 16
   /// Aggregations that are explained.
   public static let groupExplanations: UInt32 = 32
-
   /// A client's hello with a token.
   public static let tokens: UInt32 = 64
+  /// Asking what a client may do.
+  public static let rights: UInt32 = 128
 
   /// All features that this code supports.
-  public static let all = documents | ranges | uploads | incarnations | times | groupExplanations | tokens
+  public static let all = documents | ranges | uploads | incarnations | times | groupExplanations | tokens | rights
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

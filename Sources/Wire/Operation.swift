@@ -35,6 +35,8 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case uploadPart = 33
   case uploadPut = 34
   case uploadDiscard = 35
+  case whoami = 36
+  case rulesCheck = 37
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }

@@ -25,9 +25,22 @@ public struct OperationDescriptor: Sendable {
     case documents
   }
 
+  /// What a request needs a right to.
+  public enum Scope: Sendable {
+    /// The server.
+    case server
+    /// All of the store, or the server if the request names none.
+    case store
+    /// At least some of the store's entries.
+    case storeInPart
+    /// The entries with the keys that the request names, or whose keys begin with the prefix that it names.
+    case keys
+  }
+
   public let target: Target
-  /// The right that a request needs, to the store if there is one.
+  /// The right that a request needs.
   public let right: Right
+  public let scope: Scope
   /// The feature that a client asks for in its hello in order to use the operation; 0 for none.
   public let feature: UInt32
   /// Whether it changes no entry, index or store, so that it can be repeated.
@@ -35,10 +48,11 @@ public struct OperationDescriptor: Sendable {
   /// Whether a request takes little time for its size and that of its reply.
   public let isShort: Bool
   fileprivate init(
-    _ target: Target, _ right: Right, feature: UInt32 = 0, isRead: Bool = false, isShort: Bool = false
+    _ target: Target, _ right: Right, _ scope: Scope, feature: UInt32 = 0, isRead: Bool = false, isShort: Bool = false
   ) {
     self.target = target
     self.right = right
+    self.scope = scope
     self.feature = feature
     self.isRead = isRead
     self.isShort = isShort
@@ -56,41 +70,43 @@ public struct OperationDescriptor: Sendable {
 extension Operation {
   public var descriptor: OperationDescriptor {
     switch self {
-    case .hello: OperationDescriptor(.connection, .nothing)
-    case .credit: OperationDescriptor(.connection, .nothing)
-    case .cancel: OperationDescriptor(.connection, .nothing)
-    case .ping: OperationDescriptor(.server, .nothing, isRead: true)
-    case .stats: OperationDescriptor(.storeOrServer, .read, isRead: true)
-    case .slowLog: OperationDescriptor(.server, .admin, isRead: true)
-    case .connections: OperationDescriptor(.server, .admin, isRead: true)
-    case .storeOpen: OperationDescriptor(.namedStore, .read, isRead: true)
-    case .storeClose: OperationDescriptor(.store, .nothing)
-    case .storeCreate: OperationDescriptor(.namedStore, .admin)
-    case .storeList: OperationDescriptor(.server, .nothing, isRead: true)
-    case .storeDrop: OperationDescriptor(.namedStore, .admin)
-    case .indexEnsure: OperationDescriptor(.documents, .admin, feature: Features.documents)
-    case .indexDelete: OperationDescriptor(.documents, .admin, feature: Features.documents)
-    case .indexList: OperationDescriptor(.documents, .read, feature: Features.documents, isRead: true)
-    case .getRange: OperationDescriptor(.entries, .read, feature: Features.ranges, isRead: true, isShort: true)
-    case .get: OperationDescriptor(.entries, .read, isRead: true, isShort: true)
-    case .getMany: OperationDescriptor(.entries, .read, isRead: true)
-    case .put: OperationDescriptor(.entries, .write, isShort: true)
-    case .putMany: OperationDescriptor(.entries, .write)
-    case .delete: OperationDescriptor(.entries, .write, isShort: true)
-    case .deleteMany: OperationDescriptor(.entries, .write)
-    case .deleteAll: OperationDescriptor(.entries, .write)
-    case .count: OperationDescriptor(.entries, .read, isRead: true, isShort: true)
-    case .page: OperationDescriptor(.entries, .read, isRead: true)
-    case .all: OperationDescriptor(.entries, .read, isRead: true)
-    case .watch: OperationDescriptor(.entries, .read, isRead: true)
-    case .find: OperationDescriptor(.documents, .read, feature: Features.documents, isRead: true)
-    case .aggregate: OperationDescriptor(.documents, .read, feature: Features.documents, isRead: true)
-    case .changeMatching: OperationDescriptor(.documents, .write, feature: Features.documents)
-    case .apply: OperationDescriptor(.entries, .write, feature: Features.documents)
-    case .uploadBegin: OperationDescriptor(.store, .write, feature: Features.uploads, isRead: true)
-    case .uploadPart: OperationDescriptor(.connection, .nothing, feature: Features.uploads, isRead: true)
-    case .uploadPut: OperationDescriptor(.entries, .write, feature: Features.uploads)
-    case .uploadDiscard: OperationDescriptor(.connection, .nothing, feature: Features.uploads, isRead: true)
+    case .hello: OperationDescriptor(.connection, .nothing, .server)
+    case .credit: OperationDescriptor(.connection, .nothing, .server)
+    case .cancel: OperationDescriptor(.connection, .nothing, .server)
+    case .ping: OperationDescriptor(.server, .nothing, .server, isRead: true)
+    case .stats: OperationDescriptor(.storeOrServer, .read, .store, isRead: true)
+    case .slowLog: OperationDescriptor(.server, .admin, .server, isRead: true)
+    case .connections: OperationDescriptor(.server, .admin, .server, isRead: true)
+    case .storeOpen: OperationDescriptor(.namedStore, .read, .storeInPart, isRead: true)
+    case .storeClose: OperationDescriptor(.store, .nothing, .store)
+    case .storeCreate: OperationDescriptor(.namedStore, .admin, .store)
+    case .storeList: OperationDescriptor(.server, .nothing, .server, isRead: true)
+    case .storeDrop: OperationDescriptor(.namedStore, .admin, .store)
+    case .indexEnsure: OperationDescriptor(.documents, .admin, .store, feature: Features.documents)
+    case .indexDelete: OperationDescriptor(.documents, .admin, .store, feature: Features.documents)
+    case .indexList: OperationDescriptor(.documents, .read, .store, feature: Features.documents, isRead: true)
+    case .getRange: OperationDescriptor(.entries, .read, .keys, feature: Features.ranges, isRead: true, isShort: true)
+    case .get: OperationDescriptor(.entries, .read, .keys, isRead: true, isShort: true)
+    case .getMany: OperationDescriptor(.entries, .read, .keys, isRead: true)
+    case .put: OperationDescriptor(.entries, .write, .keys, isShort: true)
+    case .putMany: OperationDescriptor(.entries, .write, .keys)
+    case .delete: OperationDescriptor(.entries, .write, .keys, isShort: true)
+    case .deleteMany: OperationDescriptor(.entries, .write, .keys)
+    case .deleteAll: OperationDescriptor(.entries, .write, .store)
+    case .count: OperationDescriptor(.entries, .read, .keys, isRead: true, isShort: true)
+    case .page: OperationDescriptor(.entries, .read, .keys, isRead: true)
+    case .all: OperationDescriptor(.entries, .read, .keys, isRead: true)
+    case .watch: OperationDescriptor(.entries, .read, .keys, isRead: true)
+    case .find: OperationDescriptor(.documents, .read, .store, feature: Features.documents, isRead: true)
+    case .aggregate: OperationDescriptor(.documents, .read, .store, feature: Features.documents, isRead: true)
+    case .changeMatching: OperationDescriptor(.documents, .write, .store, feature: Features.documents)
+    case .apply: OperationDescriptor(.entries, .write, .keys, feature: Features.documents)
+    case .uploadBegin: OperationDescriptor(.store, .write, .storeInPart, feature: Features.uploads, isRead: true)
+    case .uploadPart: OperationDescriptor(.connection, .nothing, .server, feature: Features.uploads, isRead: true)
+    case .uploadPut: OperationDescriptor(.entries, .write, .keys, feature: Features.uploads)
+    case .whoami: OperationDescriptor(.server, .nothing, .server, feature: Features.rights, isRead: true)
+    case .rulesCheck: OperationDescriptor(.server, .admin, .server, feature: Features.rights, isRead: true)
+    case .uploadDiscard: OperationDescriptor(.connection, .nothing, .server, feature: Features.uploads, isRead: true)
     }
   }
 }

@@ -45,7 +45,10 @@ struct LarderCommand: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Server",
-        subcommands: [Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self]),
+        subcommands: [
+          Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self, Whoami.self,
+          RulesCommand.self,
+        ]),
       CommandGroup(
         name: "Entries",
         subcommands: [

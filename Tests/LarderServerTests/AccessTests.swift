@@ -1,4 +1,5 @@
 import Dispatch
+import Documents
 import Glibc
 import Platform
 import Storage
@@ -12,55 +13,6 @@ extension ServerTests {
   /// What TCP clients may do. Clients of Unix sockets have the user of the tests, and other users only in the system
   /// tests, as root.
   struct AccessTests {
-    /// Returns a request for an operation on the store `test`, which has handle 1.
-    private func request(_ operation: Operation) -> [UInt8] {
-      switch operation {
-      case .storeOpen: Request.open("test", id: 9)
-      case .storeCreate: Request.create("test", id: 9)
-      case .storeDrop: Request.make(.storeDrop, store: 0, id: 9, Array("test".utf8))
-      case .put: Request.put("a", [1], id: 9)
-      case .delete: Request.delete("a", id: 9)
-      case .get: Request.get("a", id: 9)
-      case .getRange: Request.make(.getRange, id: 9, [UInt8](repeating: 0, count: 16) + Array("a".utf8))
-      case .page: Request.page(id: 9, limit: 1)
-      case .all: Request.all(id: 9)
-      case .putMany: Request.putMany([], id: 9)
-      case .getMany, .deleteMany: Request.keys(operation, ["a"], id: 9)
-      case .count, .deleteAll, .storeClose: Request.make(operation, id: 9)
-      case .watch: Request.watch(id: 9)
-      case .find: Request.find(id: 9)
-      case .indexEnsure: Request.make(.indexEnsure, id: 9, Array(#"{"fields": ["a"]}"#.utf8))
-      case .indexDelete: Request.make(.indexDelete, id: 9, Array("a".utf8))
-      case .indexList: Request.make(.indexList, id: 9)
-      case .aggregate: Request.make(.aggregate, id: 9, [UInt8](repeating: 0, count: 8) + Array("{}".utf8))
-      case .changeMatching: Request.make(.changeMatching, id: 9, [3, 0, 0, 0, 0, 0, 0, 0])
-      case .apply: Request.apply([.put("a", [1])], id: 9)
-      case .uploadBegin: Request.make(.uploadBegin, id: 9)
-      case .uploadPart: Request.make(.uploadPart, store: 0, id: 9, [UInt8](repeating: 0, count: 16))
-      case .uploadPut:
-        Request.make(.uploadPut, id: 9, [UInt8](repeating: 0, count: 16) + Request.write("a", []))
-      case .uploadDiscard: Request.make(.uploadDiscard, store: 0, id: 9, [UInt8](repeating: 0, count: 8))
-      case .connections: Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])
-      case .hello, .credit, .cancel, .ping, .stats, .slowLog, .storeList: Request.make(operation, store: 0, id: 9)
-      }
-    }
-
-    @Test(arguments: [Right.read, .write, .admin])
-    func `each operation requires its right to the store`(right: Right) throws {
-      for operation in Operation.allCases where operation != .credit && operation != .cancel {
-        let rules = [AccessRule(.tcp, right, store: try StoreName("test"))]
-        let server = try TestServer(tcp: true, rules: rules)
-        let client = try server.connect()
-        let reply = try client.call(request(operation))
-        let isAllowed = operation.descriptor.right <= right && ![.stats, .slowLog, .connections].contains(operation)
-        #expect((reply.code == .notPermitted) == !isAllowed, "\(operation): \(reply)")
-        if !isAllowed {
-          #expect(reply.isError(.notPermitted, id: 9) && reply.message.hasPrefix("a TCP client may not "))
-        }
-        #expect(try client.pings())
-      }
-    }
-
     @Test func `a request that is not permitted changes nothing`() throws {
       let server = try TestServer(tcp: true, rules: [AccessRule(.tcp, .read)])
       let client = try server.connect()
@@ -125,6 +77,74 @@ extension ServerTests {
   }
 }
 
+extension ServerTests {
+  /// What clients and administrators are told about rights.
+  struct RightsQuestionTests {
+    private func json(_ reply: Reply) throws -> JSONValue {
+      #expect(reply.isDone, "\(reply)")
+      return try JSONValue(parsing: reply.body.span)
+    }
+
+    @Test func `a client is told who it is and what it may do`() throws {
+      let (test, token) = (try StoreName("test"), AccessToken())
+      let record = TokenRecord(name: "job", digest: token.digest, created: 0, expiry: 1 << 40)
+      let server = try TestServer(
+        rules: [
+          AccessRule(.user(geteuid()), .read), AccessRule(.principal("job"), .write, store: test, keyPrefix: "b"),
+          AccessRule(.principal("job"), .write, store: test, keyPrefix: "a"),
+        ], tokens: TokenTable([record]))
+      let request = Request.make(.whoami, store: 0, id: 5)
+      var identity = try json(try server.connect().call(request))
+      #expect(identity["user"]?.integer == Int64(geteuid()) && identity["principal"] == nil && identity["proof"] == nil)
+      #expect(identity["groups"]?.array?.first?.integer == Int64(getegid()))
+      #expect(identity["rights"] == [["right": "read"]])
+      let client = try TestClient(server.address)
+      try client.handshake(token: token.text)
+      identity = try json(try client.call(request))
+      #expect(
+        identity["principal"] == "job" && identity["proof"] == "token" && identity["expires"] == .integer(1 << 40))
+      #expect(
+        identity["rights"] == [
+          ["right": "read"], ["right": "write", "keyPrefix": "a", "store": "test"],
+          ["right": "write", "keyPrefix": "b", "store": "test"],
+        ])
+    }
+
+    @Test func `an administrator is told what would happen, and which rule says so`() throws {
+      let test = try StoreName("test")
+      let rules = [
+        AccessRule(.user(geteuid()), .admin), AccessRule(.principal("web"), .read, store: test),
+        AccessRule(.principal("web"), .write, store: test, keyPrefix: "eu:"), AccessRule(.group(77), .read),
+        AccessRule(.tcp, .read),
+      ]
+      let server = try TestServer(rules: rules)
+      let client = try server.connect()
+      func ask(_ question: String) throws -> [JSONValue] {
+        try json(try client.call(Request.make(.rulesCheck, store: 0, id: 5, Array(question.utf8)))).array ?? []
+      }
+      func number(_ question: String) throws -> Int64? {
+        let decisions = try ask(question)
+        #expect(decisions.count == 1 && decisions[0]["listener"] == .string("\(server.address)"))
+        #expect(decisions[0]["permitted"]?.bool == (decisions[0]["number"] != nil), "\(decisions)")
+        return decisions[0]["number"]?.integer
+      }
+      #expect(try number(#"{"principal": "web", "operation": "get", "store": "test", "key": "us:1"}"#) == 2)
+      #expect(try number(#"{"principal": "web", "operation": "put", "store": "test", "key": "eu:1"}"#) == 3)
+      #expect(try number(#"{"principal": "web", "operation": "put", "store": "test", "key": "us:1"}"#) == nil)
+      #expect(try number(#"{"principal": "web", "operation": "put", "store": "test"}"#) == nil)
+      #expect(try number(#"{"principal": "web", "operation": "store-open", "store": "test"}"#) == 2)
+      #expect(try number(#"{"principal": "web", "operation": "stats"}"#) == nil)
+      #expect(try number(#"{"user": 9, "groups": [8, 77], "operation": "stats"}"#) == 4)
+      #expect(try number(#"{"user": 9, "groups": [8], "operation": "find", "store": "test"}"#) == nil)
+      #expect(try ask(#"{"principal": "web", "operation": "ping"}"#)[0]["permitted"] == true)
+      // A client of which nothing is known can't connect to a Unix socket.
+      #expect(try ask(#"{"operation": "get", "store": "test", "key": "a"}"#).isEmpty)
+      let decision = try ask(#"{"principal": "web", "operation": "put", "store": "test", "key": "eu:1"}"#)[0]
+      #expect(decision["rule"] == "principal:web=write:test/eu:*")
+    }
+  }
+}
+
 /// Which rules match which clients on which sockets.
 struct AccessPolicyTests {
   private let listeners = [
@@ -135,7 +155,7 @@ struct AccessPolicyTests {
   private let web = Credentials(process: 1, user: 33, group: 34, supplementaryGroups: [35, 36])
 
   private func grants(_ peer: Credentials?, _ rules: [AccessRule], listener: Int = 0) throws -> Grants {
-    try AccessPolicy(rules, listeners: listeners, owner: 500)
+    try AccessPolicy(rules, listeners: listeners)
       .grants(ClientIdentity(credentials: peer), listener: listener, now: 0)
   }
 
@@ -146,14 +166,12 @@ struct AccessPolicyTests {
     #expect(try grants(Credentials(process: 1, user: 7, group: 7), rules) == Grants(onAll: .read))
   }
 
-  @Test func `root and the server's own user may do everything on Unix sockets`() throws {
-    for user: UInt32 in [0, 500] {
-      #expect(try grants(Credentials(process: 1, user: user, group: 9), [AccessRule(.user(7), .read)]) == .everything)
+  @Test func `rules bind root and the server's own user, too`() throws {
+    for user in [0, geteuid()] {
+      let peer = Credentials(process: 1, user: user, group: 9)
+      #expect(try grants(peer, [AccessRule(.user(7), .read)]).isNothing)
+      #expect(try grants(peer, [AccessRule(.user(user), .read)]) == Grants(onAll: .read))
     }
-    #expect(
-      try grants(
-        Credentials(process: 1, user: 501, group: 0, supplementaryGroups: [500]), [AccessRule(.user(7), .read)]
-      ).isNothing)
   }
 
   @Test(arguments: [AccessRule.Subject.user(33), .group(34), .group(35), .group(36), .unix])
@@ -186,7 +204,7 @@ struct AccessPolicyTests {
     let token = AccessToken().digest
     let table = TokenTable([TokenRecord(name: "job", digest: token, created: 0, expiry: 100)])
     let policy = try AccessPolicy(
-      [AccessRule(.principal("job"), .write)], listeners: listeners, tokens: table, owner: 500)
+      [AccessRule(.principal("job"), .write)], listeners: listeners, tokens: table)
     for listener in listeners.indices {
       #expect(policy.grants(ClientIdentity(token: token), listener: listener, now: 99) == Grants(onAll: .write))
       #expect(policy.grants(ClientIdentity(token: token), listener: listener, now: 100).isNothing)
@@ -212,10 +230,50 @@ struct AccessPolicyTests {
     ]
     for rules in [rules, rules.reversed()] {
       let grants = try grants(web, rules)
-      #expect(grants == Grants(onAll: .read, onStores: [a: .admin, b: .write]))
+      #expect(grants == Grants(onAll: .read, onStores: [a: StoreRights(.admin), b: StoreRights(.write)]))
       #expect(
-        try [grants.right(on: a), grants.right(on: b), grants.right(on: StoreName("c"))] == [.admin, .write, .read])
+        try [grants.right(to: a), grants.right(to: b), grants.right(to: StoreName("c"))] == [.admin, .write, .read])
     }
+  }
+
+  @Test func `rights to keys add up, and the longest prefix needn't decide`() throws {
+    let store = try StoreName("a")
+    let rules = [
+      AccessRule(.unix, .read, store: store, keyPrefix: "b"), AccessRule(.unix, .write, store: store, keyPrefix: "bc"),
+      AccessRule(.unix, .write, store: store, keyPrefix: "d"), AccessRule(.unix, .read, store: store, keyPrefix: "de"),
+    ]
+    for rules in [rules, rules.reversed()] {
+      let rights = try grants(web, rules).rights(to: store)
+      let found = ["", "a", "b", "bb", "bc", "bcd", "d", "de", "e"].map {
+        unsafe rights.right(to: Array($0.utf8).span.bytes)
+      }
+      #expect(found == [.nothing, .nothing, .read, .read, .write, .write, .write, .write, .nothing])
+      #expect(rights.toAll == .nothing && rights.toAny == .write && rights.dependOnKeys)
+      #expect(rights.readablePrefixes == [Array("b".utf8), Array("d".utf8)])
+      #expect(rights.includes(try grants(web, Array(rules.prefix(2))).rights(to: store)))
+      #expect(!StoreRights(.read).includes(rights) && StoreRights(.write).includes(rights))
+    }
+    // The right to all of a store makes those to some of its keys superfluous.
+    let all = try grants(web, rules + [AccessRule(.unix, .write, store: store)]).rights(to: store)
+    #expect(all == StoreRights(.write) && !all.dependOnKeys)
+  }
+
+  @Test func `a role gives its members what its rules grant, on the sockets that each can connect to`() throws {
+    let role = AccessRole("operators", [.user(33), .principal("ops.example"), .tcp])
+    let policy = try AccessPolicy([AccessRule(.role("operators"), .write)], roles: [role], listeners: listeners)
+    func isAdmitted(_ client: ClientIdentity, _ listener: Int) -> Bool {
+      policy.grants(client, listener: listener, now: 0) == Grants(onAll: .write)
+    }
+    let certificate = PeerCertificate(principal: "ops.example", serial: "1", issuer: "CN=authority")
+    #expect(isAdmitted(ClientIdentity(credentials: web), 0) && isAdmitted(ClientIdentity(), 2))
+    #expect(isAdmitted(ClientIdentity(certificate: certificate), 3))
+    #expect(!isAdmitted(ClientIdentity(credentials: Credentials(process: 1, user: 7, group: 33)), 0))
+    // The role has TCP clients, not TLS clients.
+    #expect(!isAdmitted(ClientIdentity(), 3))
+    let error = try #require(throws: AccessError.self) {
+      try AccessPolicy([AccessRule(.role("operator"), .read)], roles: [role], listeners: listeners)
+    }
+    #expect(error.description == "access: there is no role 'operator'; roles has operators")
   }
 
   @Test func `a rule can apply to one socket, by name or by address`() throws {

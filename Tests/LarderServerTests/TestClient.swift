@@ -160,9 +160,10 @@ final class TestClient {
 extension TestClient {
   /// Sends the hello and returns the reply.
   @discardableResult
-  func handshake(credit: UInt32 = 1 << 20) throws -> ServerHello {
+  func handshake(credit: UInt32 = 1 << 20, token: String = "") throws -> ServerHello {
     var buffer = ByteBuffer()
-    buffer.appendRequest(ClientHello(credit: credit, name: "test"), id: 1)
+    let features = token.isEmpty ? 0 : Features.tokens
+    buffer.appendRequest(ClientHello(features: features, credit: credit, name: "test", token: token), id: 1)
     let reply = try call(buffer.toArray())
     return try #require(unsafe ServerHello(body: reply.body.span.bytes), "\(reply)")
   }

@@ -51,6 +51,8 @@ class AccessChecks(ServiceCase):
 
     def write(self, *rules: str) -> None:
         text = CONFIGURATION.format(folder=self.folder)
+        # Rules bind root, too, as whom the tests look at the server.
+        rules = ("user:root=admin", *rules)
         (self.folder / "larderd.yaml").write_text(text + "access:\n" + "".join(f"- {rule}\n" for rule in rules))
 
     def client(self, service: Service, user: int, group: int = NOGROUP, *others: int, credit: int = 1 << 20) -> Client:
@@ -97,6 +99,39 @@ class AccessChecks(ServiceCase):
             while root.stats()["connections"] > 1 and time.monotonic() < end:
                 time.sleep(0.01)
             self.assertEqual(root.stats()["connections"], 1)
+
+    def test_rules_bind_root(self) -> None:
+        service = self.serve()
+        service.client().close()
+        service.notices.wait_for("READY", "1")
+        text = CONFIGURATION.format(folder=self.folder)
+        service.configuration.write_text(text + "roles:\n- readers=user:root+user:nobody\naccess:\n- role:readers=read\n")
+        self.assertTrue(service.reload()["STATUS"].startswith("serving on "))
+        with service.client() as root:
+            self.assertRefused("user root (uid 0) may not create store new", root.create, "new")
+            self.assertEqual(root.whoami()["rights"], [{"right": "read"}])
+        service.configuration.write_text(text + "access:\n- user:daemon=read\n")
+        service.reload()
+        self.assertRefused("user root (uid 0) may not use this server", service.client)
+
+    def test_rights_to_some_keys(self) -> None:
+        service = self.serve("user:nobody=write:orders/eu:*", "group:users=read:orders/us:*")
+        with service.client() as root:
+            root.open("orders").put_many([Write("eu:1", b"1"), Write("us:1", b"1"), Write("us:2", b"1")])
+            decision = root.check_rules(user=NOBODY, groups=[NOGROUP], operation="put", store="orders", key="eu:1")
+            rule = f"user:{NOBODY}=write:orders/eu:*"
+            self.assertEqual([(answer["permitted"], answer["rule"], answer["number"]) for answer in decision], [(True, rule, 2)])
+        client = self.client(service, NOBODY, NOGROUP, USERS)
+        self.assertEqual([(store.name, store.entries) for store in client.stores()], [("orders", 3)])
+        orders = client.open("orders")
+        orders.put("eu:2", b"1")
+        self.assertEqual((orders.count(b"eu:"), orders.count(b"us:")), (2, 2))
+        refused = f"user nobody (uid {NOBODY}) may not "
+        self.assertRefused(f"{refused}read these keys of store orders", orders.count)
+        self.assertRefused(f"{refused}write to these keys of store orders", orders.put, "us:1", b"2")
+        self.assertRefused(f"{refused}write to these keys of store orders", orders.put_many, [Write("eu:1", b"2"), Write("us:1", b"2")])
+        self.assertEqual(orders.get("eu:1").value, b"1")
+        self.assertEqual([(store.name, store.entries) for store in self.client(service, NOBODY).stores()], [("orders", 2)])
 
     def test_rights_for_single_stores(self) -> None:
         service = self.serve("user:nobody=write:sessions", "user:nobody=admin:scratch", "unix=read:orders")

@@ -86,6 +86,8 @@ def encode_body(frame: Frame) -> bytes:
             return wire.encode_credit(frame["credit"])
         case Operation.connections:
             return wire.encode_connections(frame["most"])
+        case Operation.rules_check:
+            return frame["question"].encode()
         case Operation.store_open | Operation.store_drop:
             return frame["name"].encode()
         case Operation.store_create:
@@ -250,6 +252,8 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.change_matching: changed_fields,
     Operation.index_ensure: index_ensure_fields,
     Operation.index_list: lambda body: {"indexes": body.decode()},
+    Operation.whoami: lambda body: {"identity": body.decode()},
+    Operation.rules_check: lambda body: {"decisions": body.decode()},
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),
     Operation.apply: integer_named("revision"),

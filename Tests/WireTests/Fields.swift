@@ -74,12 +74,17 @@ struct Fields: Decodable, Equatable, Sendable {
   private var definition: String?
   private var created: Bool?
   private var indexes: String?
+  private var question: String?
+  private var identity: String?
+  private var decisions: String?
 
   private init(id: UInt32) { self.id = id }
 
   /// Whether all texts of the fields were UTF-8.
   var hasOnlyText: Bool {
-    let texts = [name, engine, specification, selector, sort, fields, bookmark, index, aggregation, update, definition]
+    let texts = [
+      name, engine, specification, selector, sort, fields, bookmark, index, aggregation, update, definition, question,
+    ]
     return !texts.contains { $0?.unicodeScalars.contains("\u{FFFD}") ?? false }
   }
 
@@ -188,7 +193,10 @@ extension Fields {
       unsafe buffer.appendUploadPart(upload!, offset: offset!, bytes: bytes.span.bytes)
     case .uploadPut: records![0].appendUploadPut(upload!, size: size!, to: &buffer)
     case .uploadDiscard: buffer.append(upload!)
-    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin: break
+    case .rulesCheck: buffer.append(question!)
+    case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin,
+      .whoami:
+      break
     }
     buffer.endFrame(start)
     return buffer.toArray()
@@ -285,10 +293,11 @@ extension Fields {
     case .uploadDiscard:
       upload = body.integer(at: 0, as: UInt64.self)
       return body.byteCount == 8
+    case .rulesCheck: question = body.toString()
     case .connections:
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
-    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin:
+    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin, .whoami:
       return body.byteCount == 0
     }
     return true
@@ -431,7 +440,7 @@ extension Fields {
     }
     let start = buffer.beginReply(id: id, more: more!)
     if let created { buffer.append(EnsuredIndex(name: name!, isCreated: created)) }
-    if let indexes { buffer.append(indexes) }
+    if let text = indexes ?? identity ?? decisions { buffer.append(text) }
     if let changed { buffer.append(changed.changes) }
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(figure.figure) }
@@ -510,6 +519,8 @@ extension Fields {
       guard let ensured = EnsuredIndex(body) else { return false }
       (created, name) = (ensured.isCreated, ensured.name)
     case .indexList: indexes = body.toString()
+    case .whoami: identity = body.toString()
+    case .rulesCheck: decisions = body.toString()
     case .watch: return decodeChanges(body)
     case .ping, .storeClose, .storeCreate, .storeDrop, .indexDelete, .uploadPart, .uploadDiscard:
       return body.byteCount == 0

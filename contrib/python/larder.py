@@ -163,6 +163,14 @@ class Client:
         """Returns connections, the busiest (in requests per second) first."""
         return _decoded(wire.decode_connections, self.request(Operation.connections, wire.encode_connections(limit)))
 
+    def whoami(self) -> dict[str, Any]:
+        """Returns who this client is to the server, and its rights (§6.14)."""
+        return _decoded(json.loads, self.request(Operation.whoami))
+
+    def check_rules(self, **question: Any) -> list[dict[str, Any]]:
+        """Returns whether a client may do something, for each socket that it can connect to (§6.14)."""
+        return _decoded(json.loads, self.request(Operation.rules_check, _text(question).encode()))
+
     def open(self, name: str) -> Store:
         handle, engine = _decoded(wire.decode_store_open, self.request(Operation.store_open, name.encode()))
         return Store(self, name, engine, handle)

@@ -17,7 +17,8 @@ INCARNATIONS = 8  # §3: the feature bit of watches that follow one incarnation 
 TIMES = 16  # §3: the feature bit of requests on documents that say how long they may take
 GROUP_EXPLANATIONS = 32  # §3: the feature bit of aggregates that are explained
 TOKENS = 64  # §3: the feature bit of a hello with a token
-FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS
+RIGHTS = 128  # §3: the feature bit of questions about rights
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS | RIGHTS
 
 
 class Operation(IntEnum):
@@ -27,7 +28,7 @@ class Operation(IntEnum):
     store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
     get_range, get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(15, 28)
     aggregate, change_matching, index_list, apply = range(28, 32)
-    upload_begin, upload_part, upload_put, upload_discard = range(32, 36)
+    upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check = range(32, 38)
 
 
 class Outcome(IntEnum):

@@ -1,4 +1,5 @@
 import Basics
+import Documents
 import Platform
 import Wire
 
@@ -112,7 +113,26 @@ public struct LarderClient: Sendable {
     return connections.map { ConnectionDescription($0) }
   }
 
-  /// Returns the server's stores, sorted by name.
+  /// Returns who this client is to the server, and what it may do.
+  public func identity() async throws(LarderError) -> ClientIdentity {
+    let body = try await call(WhoamiRequest()).body
+    guard let json = try? JSONValue(parsing: body.span), let identity = ClientIdentity(json) else {
+      throw .malformedReply
+    }
+    return identity
+  }
+
+  /// Asks what would happen if a client asked for an operation: `Protocol/wire.md` §6.14.
+  /// - Parameter question: An object with the client, the operation, and what it is about.
+  /// - Returns: An object for each socket that the client can connect to.
+  /// - Throws: `illegalArgument` if the question makes no sense.
+  package func checkRules(_ question: JSONValue) async throws(LarderError) -> [JSONValue] {
+    let body = try await call(RulesCheckRequest(question: question.encoded())).body
+    guard let decisions = (try? JSONValue(parsing: body.span))?.array else { throw .malformedReply }
+    return decisions
+  }
+
+  /// Returns the server's stores that this client may read at least in part, sorted by name.
   public func stores() async throws(LarderError) -> [StoreDescription] {
     let body = try await call(StoreListRequest()).body
     guard let stores = unsafe ListedStore.decode(body.span.bytes) else { throw .malformedReply }

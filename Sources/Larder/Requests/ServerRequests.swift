@@ -58,6 +58,28 @@ struct ConnectionsRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { output.append(limit) }
 }
 
+struct WhoamiRequest: ServerRequest {
+  static let operation = Wire.Operation.whoami
+  static let form = ReplyForm.body
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
+struct RulesCheckRequest: ServerRequest {
+  static let operation = Wire.Operation.rulesCheck
+  static let form = ReplyForm.body
+  private let question: [UInt8]
+
+  /// - Parameter question: The question in JSON.
+  init(question: [UInt8]) {
+    self.question = question
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: question.count) }
+  func encode(into output: inout ByteBuffer) { output.append(question) }
+}
+
 struct StoreCreateRequest: ServerRequest {
   static let operation = Wire.Operation.storeCreate
   static let form = ReplyForm.empty

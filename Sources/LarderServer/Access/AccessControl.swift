@@ -1,4 +1,5 @@
 import Dispatch
+import Documents
 import Glibc
 import Platform
 import Tokens
@@ -82,6 +83,29 @@ final class AccessControl: Sendable {
     if let certificate = client.certificate { return "principal \(certificate.principal)" }
     if let peer = client.credentials { return userNames.client(peer) }
     return listener.address.isEncrypted ? "a TLS client" : "a TCP client"
+  }
+
+  // MARK: Questions about rights
+
+  /// Returns what is known of a client and what it may do, as JSON: `Protocol/wire.md` §6.14.
+  func describeRights(of connection: borrowing Connection) -> JSONValue {
+    let (client, policy) = (ClientIdentity(of: connection.channel, token: connection.accessToken), policy)
+    var json: JSONValue = [:]
+    if let record = client.token.flatMap(policy.tokens.record) {
+      json["principal"] = .string(record.name)
+      json["proof"] = "token"
+      if let expiry = record.expiry { json["expires"] = .integer(expiry) }
+    } else if let certificate = client.certificate {
+      json["principal"] = .string(certificate.principal)
+      json["proof"] = "certificate"
+    }
+    if let peer = client.credentials {
+      json["user"] = .integer(Int64(peer.user))
+      let groups = [peer.group] + peer.supplementaryGroups.filter { $0 != peer.group }
+      json["groups"] = .array(groups.map { .integer(Int64($0)) })
+    }
+    json["rights"] = connection.grants.json
+    return json
   }
 
   // MARK: Tokens

@@ -1,4 +1,3 @@
-import Glibc
 import Platform
 import Storage
 import Tokens
@@ -7,35 +6,36 @@ import Wire
 /// Who may do what, for each of a server's listeners.
 ///
 /// Without any rule, every client may do everything, unless there is a TLS listener that other machines can reach. With
-/// one, or with such a listener, only the clients that a rule matches may do anything, on
-/// all listeners; and root and the server's own user may do everything over Unix sockets, because they could read and
-/// change its memory and files anyway.
+/// one, or with such a listener, only the clients that a rule matches may do anything, on all listeners. That goes for
+/// root and the server's own user, too.
 struct AccessPolicy: Sendable {
   let listeners: [Listener]
   /// The rules that apply to each listener; nil if there are no rules at all.
-  private let rules: [[AccessRule]]?
-  private let owner: UInt32
+  private let rules: [[AppliedRule]]?
   let certificates: CertificateStatus
   let tokens: TokenTable
 
   /// The policy of a server that doesn't listen yet.
   static let nobody = AccessPolicy()
 
-  private init() { (listeners, rules, owner, certificates, tokens) = ([], [], 0, CertificateStatus(), TokenTable()) }
+  private init() { (listeners, rules, certificates, tokens) = ([], [], CertificateStatus(), TokenTable()) }
 
-  /// - Throws: for a rule that applies to none of the listeners.
+  /// - Throws: for a rule that applies to none of the listeners, or whose role there isn't.
   init(
-    _ rules: [AccessRule], listeners: [Listener], certificates: CertificateStatus = CertificateStatus(),
-    tokens: TokenTable = TokenTable(), owner: UInt32 = geteuid()
+    _ rules: [AccessRule], roles: [AccessRole] = [], listeners: [Listener],
+    certificates: CertificateStatus = CertificateStatus(), tokens: TokenTable = TokenTable()
   ) throws(AccessError) {
+    let subjects = try rules.map { rule throws(AccessError) in try rule.subjects(roles) }
+    let applied = listeners.map { listener in
+      rules.indices.compactMap { AppliedRule(rules[$0], number: $0 + 1, subjects[$0], to: listener) }
+    }
     for rule in rules {
-      guard let name = rule.listener, !listeners.contains(where: rule.applies) else { continue }
+      guard let name = rule.listener, !applied.contains(where: { $0.contains { $0.rule == rule } }) else { continue }
       throw AccessError(rule, named: name, listeners)
     }
     self.listeners = listeners
     let isOpen = rules.isEmpty && !listeners.contains(where: \.isOpenToStrangers)
-    self.rules = isOpen ? nil : listeners.map { listener in rules.filter { $0.applies(to: listener) } }
-    self.owner = owner
+    self.rules = isOpen ? nil : applied
     self.certificates = certificates
     self.tokens = tokens
   }
@@ -56,17 +56,58 @@ struct AccessPolicy: Sendable {
   func grants(_ client: ClientIdentity, listener: Int, now: Int64) -> Grants {
     if let certificate = client.certificate, certificates.isRevoked(certificate) { return Grants() }
     guard let rules else { return .everything }
-    if let user = client.credentials?.user, user == 0 || user == owner { return .everything }
     let tokenOwner = client.token.flatMap { tokens.principal($0, now: now) }
     var grants = Grants()
-    for rule in rules[listener] where rule.matches(client, tokenOwner: tokenOwner) { grants.add(rule) }
+    for rule in rules[listener] where rule.matches(client, tokenOwner: tokenOwner) { grants.add(rule.rule) }
     return grants
+  }
+
+  /// Returns what would happen if a client asked something, on each listener that it can connect to.
+  func decisions(on question: RightsQuestion) -> [RightsDecision] {
+    listeners.enumerated().compactMap { index, listener in
+      guard question.canBeAsked(on: listener.address) else { return nil }
+      guard let rules else { return RightsDecision(listener: listener, isPermitted: true) }
+      let rule = rules[index].first { rule in
+        rule.matches(question.client, tokenOwner: question.principal) && question.isPermitted(by: Grants(rule.rule))
+      }
+      let isPermitted = rule != nil || question.operation.descriptor.right == .nothing
+      return RightsDecision(listener: listener, isPermitted: isPermitted, rule: rule.map { ($0.number, $0.rule) })
+    }
   }
 }
 
-/// The error for a rule whose listener doesn't exist, or can't have rules of its kind.
+/// A rule that applies to a listener.
+private struct AppliedRule {
+  let rule: AccessRule
+  /// The position of the rule among all, from 1.
+  let number: Int
+  /// The subject of the rule, or those members of the role that is, as far as they can connect to the listener.
+  private let subjects: [AccessRule.Subject]
+
+  /// - Parameter subjects: Whom the rule is for.
+  /// - Returns: Nil for a rule that doesn't apply to the listener.
+  init?(_ rule: AccessRule, number: Int, _ subjects: [AccessRule.Subject], to listener: Listener) {
+    if let name = rule.listener, name != listener.name, name != "\(listener.address)" { return nil }
+    (self.rule, self.number, self.subjects) = (rule, number, subjects.filter { $0.canConnect(to: listener.address) })
+    if self.subjects.isEmpty { return nil }
+  }
+
+  /// Whether a client of the listener is its subject.
+  /// - Parameter tokenOwner: The principal that has the client's token; nil if it has none.
+  func matches(_ client: ClientIdentity, tokenOwner: String?) -> Bool {
+    subjects.contains { $0.matches(client, tokenOwner: tokenOwner) }
+  }
+}
+
+/// The error for a rule whose role or listener doesn't exist, or can't have rules of its kind.
 package struct AccessError: Error, Equatable, Sendable, CustomStringConvertible {
   package let description: String
+
+  fileprivate init(noRole name: String, _ roles: [AccessRole]) {
+    description =
+      "access: there is no role '\(name)'; "
+      + (roles.isEmpty ? "roles has none" : "roles has \(roles.map(\.name).joined(separator: ", "))")
+  }
 
   fileprivate init(_ rule: AccessRule, named name: String, _ listeners: [Listener]) {
     let exists = listeners.contains { $0.name == name || "\($0.address)" == name }
@@ -87,29 +128,11 @@ package struct AccessError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 }
 
-/// What a connection may do. Owned by the connection.
-struct Grants: Equatable, Sendable {
-  /// The right to the server and to every store.
-  private(set) var onAll: Right
-  /// Rights to single stores, beyond that.
-  private var onStores: [StoreName: Right]
-
-  static let everything = Grants(onAll: .admin)
-
-  init(onAll: Right = .nothing, onStores: [StoreName: Right] = [:]) {
-    self.onAll = onAll
-    self.onStores = onStores
-  }
-
-  var isNothing: Bool { onAll == .nothing && onStores.isEmpty }
-
-  func right(on store: StoreName) -> Right { max(onAll, onStores[store] ?? .nothing) }
-
-  mutating func add(_ rule: AccessRule) {
-    if let store = rule.store {
-      onStores[store] = max(rule.right, onStores[store] ?? .nothing)
-    } else {
-      onAll = max(rule.right, onAll)
-    }
+extension AccessRule {
+  /// Its subject, or the members of the role that is.
+  fileprivate func subjects(_ roles: [AccessRole]) throws(AccessError) -> [Subject] {
+    guard case .role(let name) = subject else { return [subject] }
+    guard let role = roles.first(where: { $0.name == name }) else { throw AccessError(noRole: name, roles) }
+    return role.members
   }
 }

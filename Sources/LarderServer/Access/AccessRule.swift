@@ -17,11 +17,14 @@ package struct AccessRule: Equatable, Sendable {
     case tls
     /// The owner of a certificate (`PeerCertificate.principal`) or of a token, on any socket.
     case principal(String)
+    /// The members of a role.
+    case role(String)
 
-    /// Whether the clients of a socket can be the subject.
+    /// Whether the clients of a socket can be the subject. That depends on the members of a role.
     package func canConnect(to address: Address) -> Bool {
       switch (self, address) {
-      case (.user, .unix), (.group, .unix), (.unix, .unix), (.tcp, .tcp), (.tls, .tls), (.principal, _): true
+      case (.user, .unix), (.group, .unix), (.unix, .unix), (.tcp, .tcp), (.tls, .tls), (.principal, _), (.role, _):
+        true
       default: false
       }
     }
@@ -31,29 +34,73 @@ package struct AccessRule: Equatable, Sendable {
   package let right: Right
   /// The store that it grants the right to; nil for all stores and the server itself.
   package let store: StoreName?
+  /// What the keys of the entries begin with that it grants the right to; empty for all of the store.
+  package let keyPrefix: String
   /// The address or the name of the listeners that it applies to; nil for all.
   package let listener: String?
 
-  package init(_ subject: Subject, _ right: Right, store: StoreName? = nil, listener: String? = nil) {
+  /// - Precondition: With a prefix, there is a store, and the right isn't `admin`.
+  package init(
+    _ subject: Subject, _ right: Right, store: StoreName? = nil, keyPrefix: String = "", listener: String? = nil
+  ) {
+    precondition(keyPrefix.isEmpty || store != nil && right < .admin)
     self.subject = subject
     self.right = right
     self.store = store
+    self.keyPrefix = keyPrefix
     self.listener = listener
   }
+}
 
-  func applies(to listener: Listener) -> Bool {
-    guard subject.canConnect(to: listener.address) else { return false }
-    return self.listener.map { $0 == listener.name || $0 == "\(listener.address)" } ?? true
-  }
-
-  /// Whether a client of a listener that it applies to is its subject.
+extension AccessRule.Subject {
+  /// Whether it is a client of a listener that it can connect to. A role has members instead.
   /// - Parameter tokenOwner: The principal that has the client's token; nil if it has none.
   func matches(_ client: ClientIdentity, tokenOwner: String?) -> Bool {
-    switch subject {
+    switch self {
     case .user(let id): client.credentials?.user == id
     case .group(let id): client.credentials?.isIn(id) ?? false
     case .principal(let name): client.certificate?.principal == name || tokenOwner == name
     case .unix, .tcp, .tls: true
+    case .role: false
+    }
+  }
+}
+
+/// A named set of clients, so that they have their rules in common.
+package struct AccessRole: Equatable, Sendable {
+  package let name: String
+  /// None of them is a role.
+  package let members: [AccessRule.Subject]
+
+  package init(_ name: String, _ members: [AccessRule.Subject]) {
+    (self.name, self.members) = (name, members)
+  }
+}
+
+extension AccessRule: CustomStringConvertible {
+  /// The rule as in the configuration, except that users and groups are numbers.
+  package var description: String {
+    var text = "\(subject)=\(right)"
+    if let store { text += ":\(store)" }
+    if !keyPrefix.isEmpty {
+      let escaped = keyPrefix.replacing("%", with: "%25").replacing("@", with: "%40").replacing("*", with: "%2A")
+      text += "/\(escaped)*"
+    }
+    if let listener { text += "@\(listener)" }
+    return text
+  }
+}
+
+extension AccessRule.Subject: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .user(let id): "user:\(id)"
+    case .group(let id): "group:\(id)"
+    case .principal(let name): "principal:\(name)"
+    case .role(let name): "role:\(name)"
+    case .unix: "unix"
+    case .tcp: "tcp"
+    case .tls: "tls"
     }
   }
 }

@@ -51,24 +51,28 @@ extension Executor {
     let store: Store
     do throws(StorageError) { store = try server.stores.open(name) } catch { throw CommandFailure(error) }
     let limit = limits.maxOpenStores
-    guard let handle = stores.open(store, permitting: grants.right(on: name), limit: limit) else {
+    guard let handle = stores.open(store, grants.rights(to: name), limit: limit) else {
       throw CommandFailure(.tooManyStores, "this connection already has \(limit) stores open; close one first")
     }
     return OpenedStore(handle: handle, engine: store.engine.name)
   }
 
-  /// Returns the stores that may be read, in the order of their names.
+  /// Returns the stores that may be read at least in part, in the order of their names. Only entries that may be read
+  /// are counted.
   /// - Parameter isHeld: As for `figures(of:isHeld:)`.
   mutating func stores(
     readableBy grants: Grants, isHeld: Bool
   ) -> (stores: [ListedStore], revealed: [(revision: UInt64, commitWriter: CommitWriter)]) {
     var revealed: [(revision: UInt64, commitWriter: CommitWriter)] = []
-    var listed = server.stores.damagedNames.filter { grants.right(on: $0) >= .read }.map { name in
+    var listed = server.stores.damagedNames.filter { grants.rights(to: $0).toAny >= .read }.map { name in
       ListedStore(name: name.text, specification: ListedStore.damagedSpecification, entries: 0)
     }
-    for store in server.stores.list() where grants.right(on: store.name) >= .read {
+    for store in server.stores.list() {
+      let rights = grants.rights(to: store.name)
+      guard rights.toAny >= .read else { continue }
       let contents = store.access { map in
         _ = map.expireBriefly(now: now)
+        if rights.toAll < .read { return map.contents(ofKeysWith: rights.readablePrefixes) }
         return isHeld ? map.contents : store.visibleContents(of: map)
       }
       listed.append(
@@ -80,6 +84,17 @@ extension Executor {
 
   /// Returns the reports on a store's indexes as JSON.
   func indexReports(of store: Store) -> [UInt8] { JSONValue.array(store.indexReports.map(\.json)).encoded() }
+}
+
+extension EntryMap {
+  /// The contents as a client sees them that may read only the keys with certain prefixes.
+  fileprivate mutating func contents(ofKeysWith prefixes: [[UInt8]]) -> MapContents {
+    var contents = MapContents()
+    // Nothing expires at time 0: the entries that have expired are counted until they are removed, as always.
+    contents.entries = prefixes.reduce(0) { unsafe $0 + count(prefix: $1.span.bytes, now: 0) }
+    contents.revision = max(revisions.lastRemoval, revisions.lastInsertion)
+    return contents
+  }
 }
 
 extension DocumentIndex {

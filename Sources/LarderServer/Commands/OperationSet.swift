@@ -12,9 +12,14 @@ struct OperationSet: Equatable, Sendable {
 
   static let none = OperationSet { _ in false }
 
-  /// The operations on entries that a right to a store permits.
-  static func onEntries(permittedBy right: Right = .admin) -> OperationSet {
-    OperationSet { $0.target == .entries && $0.right <= right }
+  /// The operations on entries that rights to a store permit, whatever the keys.
+  static func onEntries(permittedBy rights: StoreRights = StoreRights(.admin)) -> OperationSet {
+    OperationSet { $0.target == .entries && $0.right <= rights.toAll }
+  }
+
+  /// The operations on entries that rights to a store may permit, depending on the keys.
+  static func onKeys(permittedBy rights: StoreRights) -> OperationSet {
+    OperationSet { $0.target == .entries && $0.scope == .keys && rights.dependOnKeys && $0.right <= rights.toAny }
   }
 
   /// - Parameter kind: That of a request, which may be no operation.

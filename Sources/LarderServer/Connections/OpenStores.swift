@@ -5,8 +5,17 @@ import Wire
 struct OpenStores {
   struct Opened {
     let store: Store
-    /// The operations on entries that the connection may execute on it.
-    fileprivate(set) var permitted: OperationSet
+    /// The operations on entries that the connection may execute on it, whatever the keys.
+    let permitted: OperationSet
+    /// Those that it may execute on some keys.
+    let permittedOnKeys: OperationSet
+    let rights: StoreRights
+
+    fileprivate init(_ store: Store, _ rights: StoreRights) {
+      (self.store, self.rights) = (store, rights)
+      permitted = .onEntries(permittedBy: rights)
+      permittedOnKeys = .onKeys(permittedBy: rights)
+    }
   }
 
   private var stores: [Opened?] = []
@@ -19,8 +28,8 @@ struct OpenStores {
 
   /// Opens a store under the handle that its name has already, or else under the lowest free one.
   /// - Returns: nil if `limit` stores are open.
-  mutating func open(_ store: Store, permitting right: Right, limit: Int) -> UInt16? {
-    let opened = Opened(store: store, permitted: .onEntries(permittedBy: right))
+  mutating func open(_ store: Store, _ rights: StoreRights, limit: Int) -> UInt16? {
+    let opened = Opened(store, rights)
     if let index = stores.firstIndex(where: { $0?.store.name == store.name }) {
       stores[index] = opened
       return UInt16(index + 1)
@@ -43,7 +52,7 @@ struct OpenStores {
   mutating func permit(_ grants: Grants) {
     for (index, opened) in stores.enumerated() {
       guard let store = opened?.store else { continue }
-      stores[index]?.permitted = .onEntries(permittedBy: grants.right(on: store.name))
+      stores[index] = Opened(store, grants.rights(to: store.name))
     }
   }
 }

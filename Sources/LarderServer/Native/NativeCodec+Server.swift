@@ -106,8 +106,10 @@ extension NativeCodec {
       throw CommandFailure(.storeUnknown, "no store is open under handle \(request.detail)")
     }
     if let store {
-      if connection.grants.right(on: store.name) < descriptor.right {
-        let action = operation.action(on: store.name)
+      let rights = connection.grants.rights(to: store.name)
+      if !rights.permit(descriptor) {
+        let isRefusedKeys = descriptor.scope == .keys && rights.toAny >= descriptor.right
+        let action = operation.action(on: isRefusedKeys ? "these keys of store \(store.name)" : "store \(store.name)")
         return NativeSession().refuse(action, request, of: &connection, on: &executor, into: &replies)
       }
     } else if descriptor.target != .namedStore, connection.grants.onAll < descriptor.right {
@@ -187,6 +189,13 @@ extension NativeCodec {
         throw malformed(BodyFlaw.ofInteger(bytes, byteCount: 8, fills: true))
       }
       guard connection.uploads.remove(number) else { throw connection.uploads.failure(number, executor.limits) }
+    case .whoami:
+      try checkEmpty(bytes)
+      replies.bytes.append(executor.server.accessControl.describeRights(of: connection).encoded())
+    case .rulesCheck:
+      let question = try RightsQuestion(bytes.toArray())
+      let decisions = executor.server.accessControl.policy.decisions(on: question)
+      replies.bytes.append(JSONValue.array(decisions.map(\.json)).encoded())
     // Only a second hello is left.
     default: throw malformed("hello was already sent")
     }
@@ -215,9 +224,9 @@ extension NativeCodec {
       }
       name = try storeName(bytes.toString())
     }
-    guard connection.grants.right(on: name) >= operation.descriptor.right else {
+    guard connection.grants.rights(to: name).permit(operation.descriptor) else {
       return NativeSession().refuse(
-        operation.action(on: name), request, of: &connection, on: &executor, into: &replies)
+        operation.action(on: "store \(name)"), request, of: &connection, on: &executor, into: &replies)
     }
     let change: StoreChange.Action
     switch operation {
@@ -384,7 +393,8 @@ extension NativeCodec {
 
 extension Operation {
   /// What the operation does to a store, as it reads after "may not".
-  func action(on store: StoreName) -> String {
+  /// - Parameter object: The store, as in `store orders`, or part of it.
+  func action(on object: String) -> String {
     let verb =
       switch self {
       case .storeCreate: "create"
@@ -392,6 +402,6 @@ extension Operation {
       case .indexEnsure, .indexDelete: "change the indexes of"
       default: descriptor.right == .read ? "read" : "write to"
       }
-    return "\(verb) store \(store)"
+    return "\(verb) \(object)"
   }
 }

@@ -101,7 +101,7 @@ extension RESPCodec {
     guard connection.outbox.isEmpty else { return }
     connection.hasPushes = false
     for push in inbox.take() ?? [] {
-      if let store = push.store, connection.grants.right(on: store) < .read { continue }
+      guard push.store.map(connection.grants.right) ?? connection.grants.onAll >= .read else { continue }
       replies.bytes.append(push.bytes)
     }
   }

@@ -45,7 +45,7 @@ extension RESPCodec {
     let (databases, stores, now) = (executor.server.databases, executor.server.stores, executor.now)
     var flushed: [Store] = []
     for name in databases.numbers.compactMap({ databases.store($0, in: stores) }) {
-      guard grants.right(on: name) >= .write else {
+      guard grants.right(to: name) >= .write else {
         throw .error("NOPERM this client may not write to store \(name)")
       }
       do throws(StorageError) { flushed.append(try stores.open(name)) } catch { throw .error("ERR \(error)") }

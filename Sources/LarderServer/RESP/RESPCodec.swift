@@ -23,6 +23,8 @@ enum RESPCodec: Codec {
     RESPClient(server, mailbox, sharer)
   }
 
+  static func didChangeRights(of connection: inout Connection) { connection.respClient.abortTransaction() }
+
   static func hasLostMemory(_ connection: inout Connection) -> Bool { connection.respClient.hasLostMemory }
 
   static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
@@ -36,6 +38,13 @@ enum RESPCodec: Codec {
 
   static func command(of request: RESPRequest, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     preconditionFailure("RESP executes its requests itself")
+  }
+
+  static func isPermitted(_ request: RESPRequest, _ bytes: RawSpan, by rights: StoreRights) -> Bool {
+    guard request.isLine else { return request.isPermitted(bytes, by: rights) }
+    // The execution says what is wrong with the line.
+    guard let (request, array) = RESPLine.request(in: bytes) else { return true }
+    return unsafe request.isPermitted(array.span.bytes, by: rights)
   }
 
   @inline(__always)
@@ -237,6 +246,10 @@ enum RESPCodec: Codec {
       client.abortTransaction()
       replies.bytes.appendRESP(error: unknownCommand(request, bytes))
       return .replied(failure: .unknownOperation)
+    }
+    if let action = request.actionOnChannels(bytes, refusedBy: connection.grants) {
+      client.abortTransaction()
+      return RESPSession().refuse(action, request, of: &connection, on: &executor, into: &replies)
     }
     // Only a store can be missing, or a right to it.
     if request.store != 0 {

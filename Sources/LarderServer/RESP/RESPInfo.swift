@@ -89,7 +89,7 @@ enum RESPInfo {
 
   private static func keyspace(_ server: ServerState, _ grants: Grants, now: UInt64) -> [(String, String)] {
     server.databases.numbers.compactMap { database in
-      guard let name = server.databases.store(database, in: server.stores), grants.right(on: name) >= .read,
+      guard let name = server.databases.store(database, in: server.stores), grants.right(to: name) >= .read,
         let store = server.stores.list().first(where: { $0.name == name })
       else { return nil }
       let contents = store.access { map in

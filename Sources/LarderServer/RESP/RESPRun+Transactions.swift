@@ -59,8 +59,9 @@ extension RESPRun {
     guard request.store != 0 || request.command == .flushall else {
       return RESPCodec.executeQueued(request, bytes, client, into: &replies)
     }
-    guard permitted.contains(request.command.descriptor.operation.rawValue) else {
-      return replies.bytes.appendRESP(error: "NOPERM this client may not use '\(request.command.name)' any more")
+    // The others were queued because they are permitted.
+    guard request.store != 0 || permitted.contains(Operation.deleteAll.rawValue) else {
+      return replies.bytes.appendRESP(error: "NOPERM this client may not use '\(request.command.name)'")
     }
     if !request.hasValidCount, RESPCodec.appendHelp(request, bytes, into: &replies) { return }
     let mark = replies.bytes.count

@@ -100,6 +100,14 @@ struct ReplyStream {
   /// Whether it is a watch that has reported every change there is.
   var isAtEnd: Bool { watch?.isAtEnd == true }
 
+  /// Whether rights permit it to go on.
+  /// - Parameter former: The rights that have permitted it so far.
+  func isPermitted(by rights: StoreRights, former: StoreRights) -> Bool {
+    if rights.permit(operation.descriptor) { return true }
+    guard case .keys = operation.descriptor.scope else { return false }
+    return watch?.isPermitted(by: rights) ?? rights.includes(former)
+  }
+
   /// Takes the size of a part off the credit.
   mutating func didSend(_ byteCount: Int, now: UInt64) {
     credit -= byteCount
@@ -167,6 +175,8 @@ struct Watch {
     self.startRevision = throughRevision < startRevision ? startRevision : nil
     reportedPosition = position
   }
+
+  func isPermitted(by rights: StoreRights) -> Bool { unsafe rights.right(to: prefix.span.bytes) >= .read }
 
   /// Whether a change is to be reported.
   func matches(_ change: ChangeView) -> Bool {

@@ -636,14 +636,17 @@ struct EventLoop: ~Copyable {
   /// Applies the current access rules, also to what a connection has open.
   mutating func updateAccess(of connection: inout Connection, _ spare: inout ReplyBuffer) {
     guard connection.phase == .open || connection.phase == .inputEnded else { return }
+    let former = connection.grants
     connection.grants = server.accessControl.grants(for: connection)
+    guard connection.grants != former else { return }
     connection.stores.permit(connection.grants)
+    connection.session.didChangeRights(of: &connection)
     if connection.grants.isNothing {
       let message = server.accessControl.refuse(AccessControl.useServer, to: connection)
       end(&connection, .notPermitted, message, &spare)
       return settle(&connection, &spare)
     }
-    if endStreams(of: &connection, .lostRight, &spare) { settle(&connection, &spare) }
+    if endStreams(of: &connection, .lostRight(former: former), &spare) { settle(&connection, &spare) }
   }
 
   /// Ends what a connection has to give up to other clients.

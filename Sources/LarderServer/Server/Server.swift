@@ -84,7 +84,8 @@ package final class Server: Sendable {
         try accept(from: listening, listener, configuration.protocols[address] ?? .native)
       }
       let policy = try AccessPolicy(
-        configuration.accessRules, listeners: acceptors.map(\.listener), certificates: configuration.certificates,
+        configuration.accessRules, roles: configuration.accessRoles, listeners: acceptors.map(\.listener),
+        certificates: configuration.certificates,
         tokens: configuration.tokens)
       state.accessControl.change(policy)
     } catch {
@@ -122,13 +123,15 @@ package final class Server: Sendable {
   ///   - limits: the new limits. `maxFrameBytes`, `maxOpenStores`, `maxRequestsInFlight` and `maxKeysPerRequest` must
   ///     not change, because clients know them.
   ///   - rules: the new access rules. Connected clients lose the rights that they no longer have.
+  ///   - roles: the new roles.
   ///   - certificates: what is now known of certificates. Clients whose certificates are revoked are disconnected.
   ///   - tokens: the tokens that are now accepted. Clients with others lose the rights of these.
   package func change(
     stores: [ServerConfiguration.NamedStore], limits: ServerLimits, rules: [AccessRule],
-    certificates: CertificateStatus = CertificateStatus(), tokens: TokenTable = TokenTable()
+    roles: [AccessRole] = [], certificates: CertificateStatus = CertificateStatus(), tokens: TokenTable = TokenTable()
   ) throws {
-    let policy = try AccessPolicy(rules, listeners: listeners, certificates: certificates, tokens: tokens)
+    let policy = try AccessPolicy(
+      rules, roles: roles, listeners: listeners, certificates: certificates, tokens: tokens)
     let previousLimits = state.limits
     state.change(limits)
     do throws(StorageError) { try state.stores.ensureAll(stores.map { ($0.name, $0.specification) }) } catch {

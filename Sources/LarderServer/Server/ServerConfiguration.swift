@@ -51,6 +51,8 @@ package struct ServerConfiguration: Sendable {
   package var allowsInsecureTCP = false
   /// The access rules. Without any, every client may do everything.
   package var accessRules: [AccessRule] = []
+  /// The roles that rules can name.
+  package var accessRoles: [AccessRole] = []
   /// Called when a client is refused something, from any thread.
   package var onRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
   package var stores: [NamedStore] = []

@@ -33,6 +33,9 @@ protocol Codec {
   /// - Parameter bytes: Those of `Request.body(at:)`.
   static func command(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> Command
 
+  /// Whether rights that depend on keys permit a request on entries, whose form may be wrong.
+  static func isPermitted(_ request: Request, _ bytes: RawSpan, by rights: StoreRights) -> Bool
+
   /// The range of the key of a request on one key in its bytes, to prefetch it; nil for any other request.
   static func key(of request: Request, _ bytes: RawSpan) -> Range<Int>?
 
@@ -56,6 +59,9 @@ protocol Codec {
 
   /// Whether other clients need the memory of what is kept for a client, which must be disconnected.
   static func hasLostMemory(_ connection: inout Connection) -> Bool
+
+  /// Gives up what a client has begun with rights that it may no longer have.
+  static func didChangeRights(of connection: inout Connection)
 
   /// Appends what a client is told without having asked, as long as it has read what was sent before.
   static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer)
@@ -106,6 +112,12 @@ protocol Codec {
 }
 
 extension Codec {
+  static func isPermitted(_ request: Request, _ bytes: RawSpan, by rights: StoreRights) -> Bool {
+    // The executor says what is wrong with a malformed one, which doesn't depend on entries.
+    guard let command = try? command(of: request, bytes) else { return true }
+    return command.isPermitted(in: bytes, by: rights)
+  }
+
   @inline(__always)
   static func executeOnEntries(
     _ request: Request, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
@@ -119,6 +131,8 @@ extension Codec {
   static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? { nil }
 
   static func hasLostMemory(_ connection: inout Connection) -> Bool { false }
+
+  static func didChangeRights(of connection: inout Connection) {}
 
   static func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {}
 }

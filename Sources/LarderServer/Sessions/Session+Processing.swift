@@ -45,6 +45,8 @@ extension Session {
 
   func hasLostMemory(_ connection: inout Connection) -> Bool { C.hasLostMemory(&connection) }
 
+  func didChangeRights(of connection: inout Connection) { C.didChangeRights(of: &connection) }
+
   func appendPushes(of connection: inout Connection, into replies: inout ReplyBuffer) {
     C.appendPushes(of: &connection, into: &replies)
   }
@@ -67,7 +69,7 @@ extension Session {
       case .invalid(let failure): end(&connection, failure.code, failure.message, on: &executor, into: &replies)
       case .request(let request):
         if request.isRegular, let opened = connection.stores[request.store],
-          opened.permitted.contains(request.operation) || connection.waits.endedWrite != nil
+          permits(request, bytes, at: position, on: opened) || connection.waits.endedWrite != nil
         {
           position = processOnStore(
             request, bytes, at: position, prefetchEnd: prefetchEnd, of: &connection, opened,
@@ -145,10 +147,18 @@ extension Session {
       position &+= request.size
       guard connection.executes, !connection.waits.mustWait, replies.count < maxReplyBytes,
         case .request(let next) = C.scan(bytes, at: position, maxSize: maxSize),
-        next.store == first.store, next.isRegular, opened.permitted.contains(next.operation)
+        next.store == first.store, next.isRegular, permits(next, bytes, at: position, on: opened)
       else { return stop(at: position, from: start, on: &executor) }
       request = next
     }
+  }
+
+  /// Whether the connection may execute a request on the entries of an open store.
+  @inline(__always)
+  private func permits(_ request: C.Request, _ bytes: RawSpan, at start: Int, on opened: OpenStores.Opened) -> Bool {
+    if opened.permitted.contains(request.operation) { return true }
+    guard opened.permittedOnKeys.contains(request.operation) else { return false }
+    return unsafe C.isPermitted(request, bytes.extracting(unchecked: request.body(at: start)), by: opened.rights)
   }
 
   @inline(__always)
@@ -250,7 +260,7 @@ extension Session {
   func prefetch(_ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor) -> Int {
     let maxSize = C.maxRequestSize(executor.limits, isGreeting: false)
     guard connection.phase == .open, case .request(let first) = C.scan(bytes, at: 0, maxSize: maxSize),
-      let opened = connection.stores[first.store], opened.permitted.contains(first.operation),
+      let opened = connection.stores[first.store], permits(first, bytes, at: 0, on: opened),
       executor.lockedStore == nil || executor.lockedStore === opened.store
     else { return 0 }
     executor.lock(opened.store)

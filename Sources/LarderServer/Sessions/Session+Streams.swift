@@ -238,11 +238,12 @@ extension Session {
         failure = CommandFailure(
           .answerExpired,
           "other clients need the memory of this client's unread results (limits.result-memory)")
-      case .lostRight:
-        let right = connection.grants.right(on: stream.store.name)
+      case .lostRight(let former):
+        let name = stream.store.name
+        let isPermitted = stream.isPermitted(by: connection.grants.rights(to: name), former: former.rights(to: name))
         // A change that takes place before the rights change is told of.
-        if stream.operation.descriptor.right <= right || !stream.tryCancel() { continue }
-        let action = stream.operation.action(on: stream.store.name)
+        if isPermitted || !stream.tryCancel() { continue }
+        let action = stream.operation.action(on: "store \(name)")
         failure = CommandFailure(.notPermitted, executor.server.accessControl.refuse(action, to: connection))
       }
       if let job = stream.runningJob { executor.record(failure.code, of: job) }

@@ -54,6 +54,9 @@ protocol Session: Sendable {
     of connection: inout Connection, notifying watchers: inout WatcherTable, on executor: inout Executor,
     into replies: inout ReplyBuffer)
 
+  /// Gives up what a client has begun with rights that it may no longer have.
+  func didChangeRights(of connection: inout Connection)
+
   /// Ends the streams of a connection to which a cause applies.
   /// - Returns: Whether there were any.
   func endStreams(
@@ -98,7 +101,8 @@ enum StreamEndCause {
   /// Their stores were dropped.
   case droppedStore
   /// Their connection may not use their stores any more as their requests did.
-  case lostRight
+  /// - Parameter former: What the client might do before.
+  case lostRight(former: Grants)
   /// Other clients need their memory.
   case lostMemory
 }

@@ -134,6 +134,7 @@ package struct Setting: Sendable {
     Setting("socket.owner", default: nil) { text, settings in
       try FileOwner(text).apply(to: &settings.server.access)
     },
+    Setting(list: "roles", isReloadable: true, \.server.accessRoles) { try AccessRole($0) },
     Setting(list: "access", isReloadable: true, \.server.accessRules) { try AccessRule($0) },
     Setting("data", default: nil) { text, settings in settings.server.dataPath = try filePath(text) },
     Setting("strict", default: "false") { text, settings in
