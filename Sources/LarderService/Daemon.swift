@@ -36,13 +36,15 @@ package struct Daemon {
     raiseDescriptorLimit()
     var current = settings
     let credentials = try current.settings.tls.certificates.isEmpty ? nil : TLSCredentials(current.settings.tls)
-    let server = try start(current.settings, sockets, credentials)
+    let audit = try AuditWriter(current.settings.audit, log)
+    let server = try start(current.settings, sockets, credentials, audit)
     let status = Self.status(server)
     let watchdog = startWatchdog(server)
     let reminder = credentials.map(startReminder)
     ServiceManager.ready(status)
     while signals.next() == SIGHUP {
       ServiceManager.reloading()
+      audit.reopen()
       let (reloaded, remark) = reload(server, credentials, current)
       current = reloaded
       ServiceManager.ready(remark.map { "\(status); \($0)" } ?? status)
@@ -61,7 +63,7 @@ package struct Daemon {
   // MARK: Starting
 
   private func start(
-    _ settings: Settings, _ sockets: [InheritedSocket], _ credentials: TLSCredentials?
+    _ settings: Settings, _ sockets: [InheritedSocket], _ credentials: TLSCredentials?, _ audit: AuditWriter
   ) throws -> Server {
     log.setLevel(settings.logLevel)
     var configuration = settings.server
@@ -95,6 +97,8 @@ package struct Daemon {
       Self.report(credentials, to: log)
     }
     configuration.onRefusal = { [log] event in log.report(event) }
+    configuration.auditing.write = { [audit] in audit.write($0) }
+    configuration.auditing.includesAuthentications = audit.includesAuthentications
     if let path = configuration.dataPath, let warning = DataFolder(path: path).protect() {
       log.warning(warning, ["data": path])
     }
@@ -213,6 +217,7 @@ package struct Daemon {
       }
       log.setLevel(next.settings.logLevel)
       log.notice("reloaded the configuration", ["changed": changed.joined(separator: ", ")])
+      server.record(AuditEvent(.reloaded, object: changed.joined(separator: ", ")))
       if configuration.accessRules.isEmpty, !current.settings.server.accessRules.isEmpty {
         log.warning("every client that can connect now has all rights, because access no longer has any rules")
       }
@@ -223,6 +228,7 @@ package struct Daemon {
     } catch {
       let problems = (error as? SettingsError)?.problems ?? ["\(error)"]
       for problem in problems { log.error("the configuration was not reloaded: \(problem)") }
+      server.record(AuditEvent(.reloaded, reason: problems.joined(separator: "; ")))
       return (current, "the configuration was not reloaded: \(problems[0])")
     }
   }
@@ -233,14 +239,15 @@ extension EventLog {
   fileprivate func report(_ event: RefusalLog.Event) {
     switch event {
     case .refused(let refusal):
-      func number(_ value: (some BinaryInteger)?) -> String { value.map { "\($0)" } ?? "-" }
+      var (process, user) = ("-", "-")
+      if case .process(let id, let owner) = refusal.client.peer { (process, user) = ("\(id)", "\(owner)") }
       warning(
         "refused a client" + (refusal.reason.map { ": \($0)" } ?? ""),
         [
-          "client": refusal.client, "action": refusal.action, "listener": "\(refusal.listener)",
-          "pid": number(refusal.peer?.process), "uid": number(refusal.peer?.user), "gid": number(refusal.peer?.group),
+          "client": refusal.clientName, "action": refusal.action, "listener": "\(refusal.client.listener)",
+          "pid": process, "uid": user,
         ])
-    case .suppressed(let count): warning("did not log further refusals", ["count": "\(count)"])
+    case .suppressed(let count, _): warning("did not log further refusals", ["count": "\(count)"])
     }
   }
 }

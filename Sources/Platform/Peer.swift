@@ -11,10 +11,18 @@ package enum Peer: Equatable, Sendable {
   case unknown
 
   /// What its connections have in common: its user, or its host.
-  package enum Origin: Hashable, Sendable {
+  package enum Origin: Hashable, Sendable, CustomStringConvertible {
     case user(UInt32)
     case host(String)
     case unknown
+
+    package var description: String {
+      switch self {
+      case .user(let id): "uid \(id)"
+      case .host(let host): host
+      case .unknown: "unknown clients"
+      }
+    }
   }
 
   package var origin: Origin {

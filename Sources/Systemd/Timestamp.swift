@@ -1,10 +1,14 @@
 import Glibc
 
 /// The time of an event in the log.
-struct Timestamp {
+package struct Timestamp {
   private let time: timespec
 
   init(_ time: timespec) { self.time = time }
+
+  package init(microsecondsSince1970 microseconds: Int) {
+    time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1_000)
+  }
 
   static var now: Timestamp {
     var time = timespec()
@@ -13,7 +17,7 @@ struct Timestamp {
   }
 
   /// The date and time of RFC 3339 with milliseconds, in UTC, such as `2026-11-23T07:50:05.123Z`.
-  var date: String {
+  package var date: String {
     var (seconds, parts) = unsafe (time.tv_sec, tm())
     unsafe gmtime_r(&seconds, &parts)
     let milliseconds = time.tv_nsec / 1_000_000

@@ -38,10 +38,15 @@ extension ServerTests {
       try client.send(hello.toArray() + Request.create("new", id: 8))
       #expect(try client.receive().isError(.notPermitted, id: 7))
       #expect(try client.isClosed())
-      let refusal = Refusal(
-        peer: nil, origin: .host("127.0.0.1"), client: "a TCP client", listener: Listener(address: server.address),
-        action: "use this server", reason: nil)
-      #expect(eventually { events.withLock { $0 } == [.refused(refusal)] })
+      #expect(eventually { events.withLock { $0.count } == 1 })
+      guard case .refused(let refusal) = events.withLock({ $0[0] }) else {
+        Issue.record("the refusal is not reported")
+        return
+      }
+      #expect(
+        refusal.client.listener == Listener(address: server.address) && refusal.client.peer.origin == .host("127.0.0.1")
+      )
+      #expect(refusal.clientName == "a TCP client" && refusal.action == "use this server" && refusal.reason == nil)
       #expect(server.server.closedListeners.map(\.address) == [server.address])
     }
 
@@ -316,18 +321,18 @@ struct RefusalLogTests {
     body(
       RefusalLog { event in
         switch event {
-        case .refused(let refusal): events.withLock { $0.append(refusal.client) }
-        case .suppressed(let count): events.withLock { $0.append("left out \(count)") }
+        case .refused(let refusal): events.withLock { $0.append(refusal.clientName) }
+        case .suppressed(let count, _): events.withLock { $0.append("left out \(count)") }
         }
       })
     return events.withLock { $0 }
   }
 
   private func refusal(_ user: UInt32?) -> Refusal {
-    Refusal(
-      peer: user.map { Credentials(process: 1, user: $0, group: 1) }, origin: user.map { .user($0) } ?? .host("a"),
-      client: user.map { "\($0)" } ?? "tcp", listener: Listener(address: .unix(path: "/s")), action: "write",
-      reason: nil)
+    let peer = user.map { Peer.process(id: 1, user: $0) } ?? .address("a:1")
+    return Refusal(
+      client: AuditClient(listener: Listener(address: .unix(path: "/s")), peer: peer),
+      clientName: user.map { "\($0)" } ?? "tcp", action: "write", reason: nil)
   }
 
   @Test func `ten refusals per user are logged each minute, and the others are counted`() {
@@ -353,7 +358,6 @@ struct RefusalLogTests {
 }
 
 struct UserNamesTests {
-  private func peer(_ user: UInt32) -> Credentials { Credentials(process: 1, user: user, group: 1) }
 
   @Test func `users are shown by name, and each is looked up once`() {
     let lookups = Lock(0)
@@ -361,14 +365,14 @@ struct UserNamesTests {
       lookups.withLock { $0 += 1 }
       return user == 33 ? "web" : nil
     }
-    #expect(names.client(peer(33)) == "uid 33")
+    #expect(names.client(33) == "uid 33")
     let answers = DispatchGroup()
     for user: UInt32 in [33, 34, 33, 34] {
       answers.enter()
       if !names.ask(for: user, { answers.leave() }) { answers.leave() }
     }
     answers.wait()
-    #expect(names.client(peer(33)) == "user web (uid 33)" && names.client(peer(34)) == "uid 34")
+    #expect(names.client(33) == "user web (uid 33)" && names.client(34) == "uid 34")
     #expect(!names.ask(for: 33) {} && !names.ask(for: 34) {})
     #expect(lookups.withLock { $0 } == 2)
   }
@@ -386,12 +390,12 @@ struct UserNamesTests {
     names.giveUp(on: 33)
     for user in 33...40 as ClosedRange<UInt32> {
       #expect(!names.ask(for: user) {})
-      #expect(names.client(peer(user)) == "uid \(user)")
+      #expect(names.client(user) == "uid \(user)")
     }
     finish.signal()
     answered.wait()
     #expect(lookups.withLock { $0 } == [33])
-    #expect(names.client(peer(33)) == "user web (uid 33)")
+    #expect(names.client(33) == "user web (uid 33)")
     finish.signal()
     #expect(names.ask(for: 34) { answered.signal() })
     answered.wait()
@@ -412,7 +416,7 @@ struct PausedRefusalTests {
     let sharer = Sharer(.anonymous, connection: 1)
     var connection = Connection(
       ByteChannel(Descriptor(owning: ends[0])), token: ConnectionToken(0), session, listener: 0,
-      server.registry.add(.unknown, now: 1_000),
+      server.registry.add(.process(id: getpid(), user: getuid()), now: 1_000),
       sharer, input: InputMemory(server.buffers, sharer) {}, clientState: nil, now: 1_000)
     connection.phase = .open
     var replies = ReplyBuffer()

@@ -45,7 +45,8 @@ final class TestServer: Sendable {
     alsoNative: Bool = false,
     limits: (inout ServerLimits) -> Void = { _ in },
     onRefusal: (@Sendable (RefusalLog.Event) -> Void)? = nil,
-    tls: (@Sendable (String?) -> (any ChannelLayer)?)? = nil, tokens: TokenTable = TokenTable()
+    tls: (@Sendable (String?) -> (any ChannelLayer)?)? = nil, tokens: TokenTable = TokenTable(),
+    audit: (@Sendable ([AuditEvent]) -> Void)? = nil
   ) throws {
     folder = try TemporaryFolder()
     var configuration = ServerConfiguration(
@@ -56,6 +57,8 @@ final class TestServer: Sendable {
       ])
     configuration.secureLayer = tls
     configuration.tokens = tokens
+    configuration.auditing.write = audit
+    configuration.auditing.includesAuthentications = true
     configuration.protocols = [configuration.addresses[0]: spoken]
     if alsoNative { configuration.addresses.append(.unix(path: folder.file("native"))) }
     configuration.databases = databases

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grp
+import json
 import os
 import pwd
 import re
@@ -241,6 +242,52 @@ class AccessChecks(ServiceCase):
             with service.client(1) as remote:
                 remote.drop("new")
 
+    def test_the_audit_is_written_to_a_file_and_survives_its_rotation(self) -> None:
+        audit = self.folder / "audit.json"
+        service = self.serve("user:nobody=read")
+        with service.configuration.open("a") as file:
+            file.write(f"audit: {audit}\n")
+        with service.client() as root:
+            root.create("new")
+            root.open("new").delete_all()
+            with self.assertRaises(LarderError):
+                self.client(service, NOBODY).drop("new")
+            service.notices.wait_for("READY", "1")
+            audit.rename(self.folder / "audit.1")
+            service.reload()
+            root.drop("new")
+        self.assertEqual(service.stop(), 0)
+        lines = [[json.loads(line) for line in path.read_text().splitlines()] for path in (self.folder / "audit.1", audit)]
+        events = [[(event["event"], event["outcome"]) for event in lines] for lines in lines]
+        self.assertEqual(events[0], [
+            ("authenticated", "done"), ("store-created", "done"), ("store-emptied", "done"), ("authenticated", "done"),
+            ("refused", "failed"),
+        ])
+        self.assertEqual(events[1], [("reloaded", "done"), ("store-dropped", "done")])
+        refused = lines[0][4]
+        self.assertEqual((refused["user"], refused["process"], refused["reason"]), (NOBODY, os.getpid(), "drop store new"))
+        self.assertRegex(refused["time"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$")
+        self.assertEqual(audit.stat().st_mode & 0o777, 0o640)
+
+    def test_without_an_audit_the_log_has_what_administrators_do(self) -> None:
+        service = self.serve()
+        with service.client() as root:
+            root.create("new")
+            root.open("new").delete_all()
+            root.drop("new")
+        self.assertEqual(service.stop(), 0)
+        for message in ("created a store store=new object=memory", "deleted all entries of a store store=new", "dropped a store store=new"):
+            self.assertIn(message, service.log())
+
+    def test_an_audit_that_cannot_be_written_prevents_the_start(self) -> None:
+        service = self.serve()
+        with service.configuration.open("a") as file:
+            file.write(f"audit: {self.folder}/nowhere/audit.json\n")
+        with self.assertRaises(LarderError):
+            service.client()
+        service.process.wait(timeout=10)
+        self.assertIn("audit.json: No such file or directory", service.log())
+
     def test_refusals_are_logged_at_a_limited_rate(self) -> None:
         service = self.serve("user:daemon=read")
         client = self.client(service, DAEMON)
@@ -256,10 +303,10 @@ class AccessChecks(ServiceCase):
         self.assertEqual(service.stop(), 0)
         at = re.escape(f'listener="clients ({service.addresses[0]})"')
         who = re.escape(f'client="user daemon (uid {DAEMON})" action="write to store sessions"') + f" {at}"
-        logged = re.findall(f"larderd: warning: refused a client {who} pid={os.getpid()} uid={DAEMON} gid={NOGROUP}\n", service.log())
+        logged = re.findall(f"larderd: warning: refused a client {who} pid={os.getpid()} uid={DAEMON}\n", service.log())
         self.assertEqual(len(logged), 10)
         who = f'client="user nobody (uid {NOBODY})" action="use this server"'
         self.assertIn(f"refused a client {who}", service.log())
         self.assertIn('refused a client client="a TCP client" action="use this server" listener="remote (', service.log())
-        self.assertIn("pid=- uid=- gid=-", service.log())
+        self.assertIn("pid=- uid=-", service.log())
         self.assertIn("did not log further refusals count=30", service.log())

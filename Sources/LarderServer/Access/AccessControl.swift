@@ -2,6 +2,7 @@ import Dispatch
 import Documents
 import Glibc
 import Platform
+import Storage
 import Tokens
 
 /// Decides what connections may do, and reports what they are refused: `Protocol/wire.md` §10. Used by any thread.
@@ -16,8 +17,18 @@ final class AccessControl: Sendable {
   /// What a client that no rule matches asks for with its hello.
   static let useServer = "use this server"
 
-  init(_ reportRefusal: @escaping @Sendable (RefusalLog.Event) -> Void) {
-    refusalLog = RefusalLog { [reports] event in reports.async { reportRefusal(event) } }
+  /// Where events are written; nil for nowhere.
+  private let audit: AuditTrail?
+  /// Whether clients that are let in are among the events.
+  private let auditsAuthentications: Bool
+
+  init(_ reportRefusal: @escaping @Sendable (RefusalLog.Event) -> Void, _ auditing: AuditSettings = AuditSettings()) {
+    let audit = auditing.write.map { AuditTrail($0) }
+    (self.audit, auditsAuthentications) = (audit, auditing.includesAuthentications)
+    refusalLog = RefusalLog { [reports] event in
+      reports.async { reportRefusal(event) }
+      if let audit { for event in event.auditEvents { audit.record(event) } }
+    }
   }
 
   /// The policy in force.
@@ -42,15 +53,13 @@ final class AccessControl: Sendable {
   func refuse(
     _ action: String, to connection: borrowing Connection, answered: @escaping @Sendable () -> Void
   ) -> String? {
-    if let peer = Socket.credentials(of: connection.channel.socket), userNames.ask(for: peer.user, answered) {
-      return nil
-    }
+    if case .process(_, let user) = connection.figures.peer, userNames.ask(for: user, answered) { return nil }
     return refuse(action, to: connection)
   }
 
   /// Waits no longer for the name of a connection's user.
   func giveUpOnName(of connection: borrowing Connection) {
-    if let peer = Socket.credentials(of: connection.channel.socket) { userNames.giveUp(on: peer.user) }
+    if case .process(_, let user) = connection.figures.peer { userNames.giveUp(on: user) }
   }
 
   /// Finds out the names of users for messages, as far as that takes no longer than `timeout`. Not for workers.
@@ -67,22 +76,46 @@ final class AccessControl: Sendable {
   /// - Parameter action: what the client asked for, as it reads after "may not".
   /// - Returns: the message to the client.
   func refuse(_ action: String, to connection: borrowing Connection) -> String {
-    let identity = ClientIdentity(of: connection.channel, token: connection.accessToken)
-    let peer = identity.credentials
-    let listener = policy.listeners[connection.listener]
-    let client = describe(identity, of: listener)
-    refusalLog.report(
-      Refusal(
-        peer: peer, origin: Socket.peer(of: connection.channel.socket).origin, client: client,
-        listener: listener, action: action, reason: nil))
-    return "\(client) may not \(action)"
+    let client = auditClient(of: connection)
+    let name = name(of: client)
+    refusalLog.report(Refusal(client: client, clientName: name, action: action, reason: nil))
+    return "\(name) may not \(action)"
   }
 
-  private func describe(_ client: ClientIdentity, of listener: Listener) -> String {
-    if let token = client.token, let record = policy.tokens.record(token) { return "principal \(record.name)" }
-    if let certificate = client.certificate { return "principal \(certificate.principal)" }
-    if let peer = client.credentials { return userNames.client(peer) }
-    return listener.address.isEncrypted ? "a TLS client" : "a TCP client"
+  private func name(of client: AuditClient) -> String {
+    if let principal = client.principal { return "principal \(principal)" }
+    if case .process(_, let user) = client.peer { return userNames.client(user) }
+    return client.listener.address.isEncrypted ? "a TLS client" : "a TCP client"
+  }
+
+  // MARK: The audit
+
+  /// Whether there is an audit, so that events are worth making.
+  var isAudited: Bool { audit != nil }
+
+  var auditFigures: AuditTrail.Figures { audit?.figures ?? AuditTrail.Figures() }
+
+  /// Who the client of a connection is. Makes no system call.
+  func auditClient(of connection: borrowing Connection) -> AuditClient {
+    let policy = policy
+    return AuditClient(
+      listener: policy.listeners[connection.listener], peer: connection.figures.peer,
+      connection: connection.figures.number, tokenOwner: connection.accessToken.flatMap(policy.tokens.record)?.name,
+      certificate: connection.channel.peerCertificate)
+  }
+
+  func record(_ event: AuditEvent) { audit?.record(event) }
+
+  /// Records that a client has rights from now on.
+  func didAdmit(_ connection: borrowing Connection) {
+    guard audit != nil, auditsAuthentications, !policy.isOpen else { return }
+    record(AuditEvent(.authenticated, auditClient(of: connection)))
+  }
+
+  /// Records that a client has deleted all entries of a store.
+  func didEmpty(_ store: StoreName, _ connection: borrowing Connection) {
+    guard audit != nil else { return }
+    record(AuditEvent(.storeEmptied, auditClient(of: connection), store: store.text))
   }
 
   // MARK: Questions about rights
@@ -116,7 +149,7 @@ final class AccessControl: Sendable {
   /// Checks the token of a client.
   /// - Returns: The digest of the token; nil if it is not accepted.
   func authenticate(_ text: String, of connection: borrowing Connection) -> TokenDigest? {
-    let peer = Socket.peer(of: connection.channel.socket)
+    let peer = connection.figures.peer
     let now = monotonicMilliseconds()
     let policy = policy
     let reason: String
@@ -136,25 +169,49 @@ final class AccessControl: Sendable {
       reason = AccessToken(text) == nil ? "the token is malformed" : "there is no such token"
     }
     throttle.withLock { $0.didFail(peer.origin, now: now) }
-    refusalLog.report(
-      Refusal(
-        peer: Socket.credentials(of: connection.channel.socket), origin: peer.origin, client: "\(peer)",
-        listener: policy.listeners[connection.listener], action: "authenticate", reason: reason))
+    let client = auditClient(of: connection)
+    refusalLog.report(Refusal(client: client, clientName: "\(peer)", action: "authenticate", reason: reason))
     return nil
   }
 
   /// Reports that a connection was not established.
   /// - Parameter listener: The number of the listener that accepted it.
   func refuseHandshake(with peer: Peer, listener: Int, _ reason: String) {
-    refusalLog.report(
-      Refusal(
-        peer: nil, origin: peer.origin, client: "\(peer)", listener: policy.listeners[listener], action: "connect",
-        reason: reason))
+    let client = AuditClient(listener: policy.listeners[listener], peer: peer)
+    refusalLog.report(Refusal(client: client, clientName: "\(peer)", action: "connect", reason: reason))
   }
 
-  /// Reports how many refusals were not reported one by one, before the server stops.
-  func reportSuppressedRefusals() {
+  /// Reports how many refusals were not reported one by one, and waits for the audit, before the server stops.
+  func finish() {
     refusalLog.reportSuppressed()
     reports.sync {}
+    audit?.finish()
+  }
+}
+
+/// What is audited, and how it is written.
+package struct AuditSettings: Sendable {
+  /// Writes events, on a thread of its own that may wait; nil for no audit.
+  package var write: (@Sendable ([AuditEvent]) -> Void)?
+  /// Whether clients that are let in are among the events.
+  package var includesAuthentications = false
+
+  package init() {}
+}
+
+extension RefusalLog.Event {
+  /// The event as the audit has it: one event for each user or host whose refusals were suppressed.
+  fileprivate var auditEvents: [AuditEvent] {
+    switch self {
+    case .refused(let refusal):
+      let kind = refusal.reason == nil ? AuditEvent.Kind.refused : .authenticationFailed
+      return [AuditEvent(kind, refusal.client, reason: refusal.reason ?? refusal.action)]
+    case .suppressed(let count, let counts):
+      let rest = count - counts.values.reduce(0, +)
+      return counts.sorted { $0.value > $1.value }.map {
+        AuditEvent(.refused, reason: "further ones of \($0.key)", count: $0.value)
+      }
+        + (rest > 0 ? [AuditEvent(.refused, reason: "further ones", count: rest)] : [])
+    }
   }
 }

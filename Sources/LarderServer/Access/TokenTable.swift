@@ -23,6 +23,15 @@ package struct TokenTable: Sendable {
     return record.name
   }
 
+  /// The tokens that were added and removed, as events for the audit.
+  func changes(since former: TokenTable) -> [AuditEvent] {
+    func names(_ table: TokenTable, without other: TokenTable) -> [String] {
+      table.records.values.filter { other.record($0.digest) == nil }.map(\.name).sorted()
+    }
+    return names(former, without: self).map { AuditEvent(.tokenRemoved, object: $0) }
+      + names(self, without: former).map { AuditEvent(.tokenAdded, object: $0) }
+  }
+
   /// Whether a token has expired in a period of time.
   func hasExpiry(after start: Int64, upTo end: Int64) -> Bool { expiries.contains { start < $0 && $0 <= end } }
 }

@@ -24,9 +24,9 @@ final class UserNames: Sendable {
   init(_ lookUp: @escaping @Sendable (UInt32) -> String? = userName(ofID:)) { self.lookUp = lookUp }
 
   /// Describes a client of a Unix socket with what is known.
-  func client(_ peer: Credentials) -> String {
-    guard let name = state.withLock({ $0.names[peer.user] ?? nil }) else { return "uid \(peer.user)" }
-    return "user \(name) (uid \(peer.user))"
+  func client(_ user: UInt32) -> String {
+    guard let name = state.withLock({ $0.names[user] ?? nil }) else { return "uid \(user)" }
+    return "user \(name) (uid \(user))"
   }
 
   /// Asks for the name of a user, unless it is known or can't be found out now.

@@ -32,6 +32,21 @@ final class StoreChange: @unchecked Sendable {
     if case .drop = action { true } else { false }
   }
 
+  /// The event of the change that was run, for the audit; nil if there was nothing to do.
+  func auditEvent(_ client: AuditClient) -> AuditEvent? {
+    let reason: String? = if case .failure(let failure) = outcome { failure.message } else { nil }
+    switch action {
+    case .create(let name, let specification):
+      return AuditEvent(.storeCreated, client, store: name.text, object: "\(specification)", reason: reason)
+    case .drop(let name): return AuditEvent(.storeDropped, client, store: name.text, reason: reason)
+    case .ensureIndex(let index, let store):
+      if case .ensured(let ensured) = outcome, !ensured.isCreated { return nil }
+      return AuditEvent(.indexCreated, client, store: store.text, object: index.name, reason: reason)
+    case .deleteIndex(let name, let store):
+      return AuditEvent(.indexDeleted, client, store: store.text, object: name, reason: reason)
+    }
+  }
+
   /// Changes the stores. Waits for the disk, and for other changes.
   func run(_ stores: StoreCatalog) {
     do throws(StorageError) { outcome = try change(stores) } catch { outcome = .failure(CommandFailure(error)) }

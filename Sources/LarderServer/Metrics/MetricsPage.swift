@@ -102,6 +102,11 @@ extension ServerState {
     text.add(handshakes.done, ("result", "done"))
     text.add(handshakes.failed, ("result", "failed"))
     text.add(handshakes.refused, ("result", "refused"))
+    let audit = accessControl.auditFigures
+    text.begin("audit_events_total", .counter, "Events for the audit.")
+    text.add(audit.events)
+    text.begin("audit_events_lost_total", .counter, "Events that the audit has lost, because they came too fast.")
+    text.add(audit.lost)
     if let seconds = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil))) {
       text.begin(
         "certificate_expiry_seconds", .gauge,

@@ -73,6 +73,7 @@ extension NativeCodec {
       if case .replied = end { connection.phase = .closing }
       return end
     }
+    executor.server.accessControl.didAdmit(connection)
     connection.phase = .open
     connection.credit = min(Int(hello.credit), ReplyStream.maxCredit)
     connection.figures.setClientName(hello.name)

@@ -178,6 +178,7 @@ extension RESPCodec {
     connection.accessToken = token
     connection.grants = accessControl.grants(for: connection)
     connection.stores.permit(connection.grants)
+    accessControl.didAdmit(connection)
   }
 
   // MARK: CLIENT

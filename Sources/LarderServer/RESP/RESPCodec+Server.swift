@@ -10,8 +10,8 @@ extension RESPCodec {
   ) throws(RESPFailure) {
     switch request.command {
     case .command: try describeCommands(request, bytes, client, &replies)
-    case .config: try executeConfig(request, bytes, client, connection.grants, on: &executor, into: &replies)
-    case .flushall: try flushAll(request, bytes, of: connection.grants, on: &executor, into: &replies)
+    case .config: try executeConfig(request, bytes, of: &connection, client, on: &executor, into: &replies)
+    case .flushall: try flushAll(request, bytes, of: &connection, on: &executor, into: &replies)
     case .function where bytes.extracting(request.word(1, bytes)).isWord("FLUSH"):
       guard request.count <= 3 else { throw .tooManyArguments(request, bytes) }
       guard RESPFlush.isValid(request, bytes, option: 2) else {
@@ -38,14 +38,14 @@ extension RESPCodec {
   // MARK: Entries of all databases
 
   private static func flushAll(
-    _ request: RESPRequest, _ bytes: RawSpan, of grants: Grants, on executor: inout Executor,
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     try RESPFlush.check(request, bytes)
     let (databases, stores, now) = (executor.server.databases, executor.server.stores, executor.now)
     var flushed: [Store] = []
     for name in databases.numbers.compactMap({ databases.store($0, in: stores) }) {
-      guard grants.right(to: name) >= .write else {
+      guard connection.grants.right(to: name) >= .write else {
         throw .error("NOPERM this client may not write to store \(name)")
       }
       do throws(StorageError) { flushed.append(try stores.open(name)) } catch { throw .error("ERR \(error)") }
@@ -58,6 +58,7 @@ extension RESPCodec {
       do throws(StorageError) { _ = unsafe try store.map.deleteAll(now: now) } catch {
         throw .detour(Detour(error, revealing: 0))
       }
+      executor.server.accessControl.didEmpty(store.name, connection)
       guard let commitWriter = store.commitWriter else { continue }
       unsafe replies.require(store.map.revisions.last, commitWriter, of: 0, from: start, reveals: true)
     }
@@ -127,13 +128,13 @@ extension RESPCodec {
   // MARK: CONFIG
 
   private static func executeConfig(
-    _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, _ grants: Grants, on executor: inout Executor,
-    into replies: inout ReplyBuffer
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, _ client: RESPClient,
+    on executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let subcommand = bytes.extracting(request.word(1, bytes))
     if subcommand.isWord("RESETSTAT") { return replies.bytes.appendRESPOK() }
     if subcommand.isWord("SET") {
-      try setParameter(request, bytes, grants, executor.server)
+      try setParameter(request, bytes, of: &connection, executor.server)
       return replies.bytes.appendRESPOK()
     }
     var patterns: [GlobPattern] = []
@@ -153,9 +154,9 @@ extension RESPCodec {
   }
 
   private static func setParameter(
-    _ request: RESPRequest, _ bytes: RawSpan, _ grants: Grants, _ server: ServerState
+    _ request: RESPRequest, _ bytes: RawSpan, of connection: inout Connection, _ server: ServerState
   ) throws(RESPFailure) {
-    guard grants.onAll >= .admin else { throw .error("NOPERM this client may not change parameters") }
+    guard connection.grants.onAll >= .admin else { throw .error("NOPERM this client may not change parameters") }
     let name = bytes.extracting(request.word(2, bytes)).toString().lowercased()
     guard name == "notify-keyspace-events", request.count == 4 else {
       throw .error(
@@ -166,6 +167,8 @@ extension RESPCodec {
       throw .error("ERR CONFIG SET failed (possibly related to argument '\(name)') - Invalid event class character.")
     }
     server.events.change(classes, server.stores)
+    let client = server.accessControl.auditClient(of: connection)
+    server.accessControl.record(AuditEvent(.parameterChanged, client, object: "\(name) \(classes)"))
   }
 
   // MARK: COMMAND

@@ -71,6 +71,7 @@ enum RESPCodec: Codec {
     let mark = replies.bytes.count
     do throws(RESPFailure) {
       try run.execute(request, bytes, &map, into: &replies)
+      if run.hasDeletedAll { executor.server.accessControl.didEmpty(store.name, connection) }
       return CodecExecution(failure: nil, shownRevision: run.shownRevision)
     } catch {
       replies.truncate(to: mark)

@@ -164,8 +164,7 @@ extension RESPRun {
     do throws(StorageError) { _ = try map.deleteAll(now: now) } catch {
       throw .detour(Detour(error, revealing: map.revisions.last))
     }
-    reveal(map.revisions.last)
-    if isTransaction { beginNextCommit(map.revisions) }
+    didDeleteAll(map.revisions)
     replies.bytes.appendRESPOK()
   }
 

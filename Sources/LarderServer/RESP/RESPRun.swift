@@ -43,6 +43,8 @@ struct RESPRun: ~Copyable {
   let memory: ValueMemory?
   /// Whether other commands are executed under the same acquisition of the lock, as one.
   private(set) var isTransaction = false
+  /// Whether all entries of the store were deleted.
+  private(set) var hasDeletedAll = false
   /// The revision of the transaction's commit.
   private var revision: UInt64 = 0
   /// The newest commit that the replies reveal.
@@ -170,8 +172,13 @@ struct RESPRun: ~Copyable {
 
   mutating func endTransaction() { isTransaction = false }
 
-  /// Lets the changes that follow be another commit, because one was made that had a revision of its own.
-  mutating func beginNextCommit(_ revisions: MapRevisions) { revision = revisions.last + 1 }
+  /// Notes that all entries were deleted.
+  mutating func didDeleteAll(_ revisions: MapRevisions) {
+    hasDeletedAll = true
+    reveal(revisions.last)
+    // The deletion has a commit of its own.
+    if isTransaction { revision = revisions.last + 1 }
+  }
 
   static func invalidKey(_ key: RawSpan) -> RESPFailure {
     if key.isEmpty { return .error("ERR a key must not be empty") }

@@ -215,7 +215,10 @@ struct EventLoop: ~Copyable {
     var connection = Connection(
       channel, token: token, session, listener: listener, figures, sharer, input: memory,
       clientState: session.makeClientState(server, mailbox, sharer), now: now)
-    if !session.hasGreeting { connection.admit(server.accessControl.grants(for: connection)) }
+    if !session.hasGreeting {
+      connection.admit(server.accessControl.grants(for: connection))
+      if !connection.grants.isNothing { server.accessControl.didAdmit(connection) }
+    }
     return connection
   }
 

@@ -38,7 +38,7 @@ package final class Server: Sendable {
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, engines: configuration.engines, data: data,
       databases: RESPDatabases(configuration.databases), keyspaceEvents: configuration.keyspaceEvents,
-      onRefusal: configuration.onRefusal)
+      onRefusal: configuration.onRefusal, auditing: configuration.auditing)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []
     do {
@@ -140,6 +140,7 @@ package final class Server: Sendable {
     }
     // Some of them may be refused what they do at the moment.
     state.accessControl.findNames(of: state.registry.users, timeout: .milliseconds(100))
+    for event in tokens.changes(since: state.accessControl.policy.tokens) { record(event) }
     state.accessControl.change(policy)
     let updates = DispatchGroup()
     for worker in workers {
@@ -150,6 +151,9 @@ package final class Server: Sendable {
     // A worker that hangs serves nobody. The watchdog deals with it.
     _ = updates.wait(timeout: .now() + 10)
   }
+
+  /// Adds an event to the audit.
+  package func record(_ event: AuditEvent) { state.accessControl.record(event) }
 
   /// Checks that every thread that serves clients responds: the acceptors', the workers' and the commit writers'. What
   /// jobs do is their own affair: no find makes the service manager restart the server.
@@ -185,7 +189,7 @@ package final class Server: Sendable {
       state.largeCommits.stop()
       state.stores.close()
       for listener in metrics { listener.stop() }
-      state.accessControl.reportSuppressedRefusals()
+      state.accessControl.finish()
       completion()
     }
   }

@@ -55,6 +55,7 @@ package struct ServerConfiguration: Sendable {
   package var accessRoles: [AccessRole] = []
   /// Called when a client is refused something, from any thread.
   package var onRefusal: @Sendable (RefusalLog.Event) -> Void = { _ in }
+  package var auditing = AuditSettings()
   package var stores: [NamedStore] = []
   /// The engines that stores can have.
   package var engines: [EngineKind] = .builtIn

@@ -50,7 +50,7 @@ final class ServerState: Sendable {
   init(
     limits: ServerLimits, workerCount: Int, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
     databases: RESPDatabases = RESPDatabases(), keyspaceEvents: RESPEventClasses = [],
-    onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }
+    onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }, auditing: AuditSettings = AuditSettings()
   ) {
     currentLimits = Lock(limits)
     self.databases = databases
@@ -60,7 +60,7 @@ final class ServerState: Sendable {
     largeCommits = LargeCommits { expiryTimer.entryWillExpire(at: $0) }
     jobs = JobRunner(largeCommits)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
-    accessControl = AccessControl(onRefusal)
+    accessControl = AccessControl(onRefusal, auditing)
     buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)
     snapshots = SnapshotBudget(limit: limits.maxSnapshotBytes)
     stores = StoreCatalog(
@@ -120,6 +120,8 @@ final class ServerState: Sendable {
       Figure("handshakes_total", handshakes.done),
       Figure("handshakes_failed_total", handshakes.failed),
       Figure("handshakes_refused_total", handshakes.refused),
+      Figure("audit_events_total", accessControl.auditFigures.events),
+      Figure("audit_events_lost_total", accessControl.auditFigures.lost),
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(stores.list().count)),
       Figure("stores_damaged", UInt64(stores.damagedNames.count)),

@@ -194,6 +194,7 @@ extension Session {
       // A request that can have a large value is in memory of its own.
       let memory = request.size < AttachedValue.minSize ? nil : connection.input.valueMemory
       let execution = try executor.execute(command, in: body, memory, &connection.uploads, on: store, &map)
+      if case .deleteAll = command { executor.server.accessControl.didEmpty(store.name, connection) }
       return reply(execution, to: request, store, now: executor.now, into: &replies)
     } catch {
       return follow(

@@ -126,9 +126,12 @@ extension Session {
     let pending = PendingRequest(
       operation: request.operation, byteCount: request.size, store: store, startTime: monotonicNanoseconds())
     let change = StoreChange(operation, tag: request.tag, pending)
+    let accessControl = executor.server.accessControl
+    let client = accessControl.isAudited ? accessControl.auditClient(of: connection) : nil
     let token = connection.begin(.change(change))
     executor.server.storeChanges.async { [mailbox = executor.mailbox, server = executor.server] in
       change.run(server.stores)
+      if let client, let event = change.auditEvent(client) { server.accessControl.record(event) }
       if change.isDrop { server.storeWasDropped() }
       mailbox.post(endOf: token)
     }

@@ -164,6 +164,9 @@ package struct Setting: Sendable {
       }
       settings.logLevel = level
     },
+    Setting("audit", default: nil) { text, settings in
+      settings.audit = text == "log" ? .log : .file(try filePath(text))
+    },
     Setting(duration: "log.slow", default: "10ms", \.server.limits.slowThreshold),
     Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
     Setting("limits.client-connections", default: nil, isReloadable: true) { text, settings in

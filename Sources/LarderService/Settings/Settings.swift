@@ -9,6 +9,7 @@ package struct Settings: Sendable {
   package var tls = TLSSettings()
   /// The path of the file of tokens; nil for no tokens.
   package var tokens: String?
+  package var audit = AuditDestination.acts
   package var logLevel = LogLevel.info
 }
 

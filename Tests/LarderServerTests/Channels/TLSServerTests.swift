@@ -129,7 +129,7 @@ extension ServerTests {
       #expect(
         eventually {
           events.withLock { events in
-            events.map { event in if case .refused(let refusal) = event { refusal.client } else { "" } }
+            events.map { event in if case .refused(let refusal) = event { refusal.clientName } else { "" } }
           } == ["principal audit.example", "a TLS client", "principal other.example"]
         })
     }
