@@ -92,6 +92,7 @@ let package = Package(
     .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .target(name: "Basics", swiftSettings: settings),
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
+    .target(name: "YAML", dependencies: ["CLibYAML"], swiftSettings: settings),
     .target(name: "Tokens", dependencies: ["EntryFiles"], swiftSettings: settings),
     .target(name: "TLS", dependencies: ["COpenSSL", "Platform"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
@@ -107,7 +108,7 @@ let package = Package(
     .target(
       name: "LarderService",
       dependencies: [
-        "Basics", "CLibYAML", "EntryFiles", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Tokens", "Wire",
+        "Basics", "EntryFiles", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Tokens", "Wire", "YAML",
       ],
       swiftSettings: settings),
     .target(
@@ -154,7 +155,7 @@ let package = Package(
       name: "larder",
       dependencies: [
         "Basics", "Documents", "Larder", "LarderTLS", "Storage", "Platform", "Tokens", "TypedQueries", "CLibedit",
-        "CLinux", argumentParser,
+        "CLinux", "Wire", "YAML", argumentParser,
       ],
       swiftSettings: settings),
     .executableTarget(

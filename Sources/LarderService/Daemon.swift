@@ -92,6 +92,7 @@ package struct Daemon {
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
     configuration.tokens = try TokenTable(file: settings.tokens)
     if let credentials {
+      forbidCoreDumps()
       configuration.secureLayer = { credentials.makeLayer($0) }
       configuration.certificates = credentials.status
       Self.report(credentials, to: log)

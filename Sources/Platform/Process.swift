@@ -12,6 +12,11 @@ package func raiseDescriptorLimit() -> Int {
   return Int(clamping: limit.rlim_cur)
 }
 
+/// Forbids core dumps of the process, and that other processes of its user read its memory, because it has secrets.
+/// - Returns: Whether the system has done it.
+@discardableResult
+package func forbidCoreDumps() -> Bool { forbid_core_dumps() == 0 }
+
 /// Returns the id of a user given by name or number; nil if there is no user of this name.
 package func userID(_ text: String) -> UInt32? {
   UInt32(text) ?? (unsafe getpwnam(text).map { unsafe $0.pointee.pw_uid })

@@ -10,11 +10,20 @@ struct ConnectionOptions: ParsableArguments {
     parsing: .unconditional,
     help: ArgumentHelp(
       """
-      The server's address, unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT. (default: LARDER_SERVER, else a local \
-      server)
+      The server's address, unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT. (default: that of the profile, else \
+      LARDER_SERVER, else a local server)
       """, valueName: "address"),
     transform: { try Address($0) })
   private var server: Address?
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      """
+      A server and how to connect to it, under a name in ~/.config/larder/profiles.yaml. (default: LARDER_PROFILE, else \
+      the profile "default", if there is one and nothing names a server)
+      """, valueName: "name"))
+  private var profile: String?
 
   @Option(
     name: .customLong("tls-ca"), parsing: .unconditional,
@@ -49,32 +58,46 @@ struct ConnectionOptions: ParsableArguments {
 
   /// Returns the console's client in a console, unless the command names another server; a new client otherwise.
   func client() throws -> LarderClient {
-    guard let session = ConsoleSession.current, server == nil || server == session.address else {
-      let address = try address()
-      let client = try Self.client(for: address, tls: tls, timeout: effectiveTimeout)
-      ServerProbe.watch(client, at: address)
+    guard let session = ConsoleSession.current, profile == nil, server == nil || server == session.access.address else {
+      let access = try access()
+      let client = try access.client()
+      ServerProbe.watch(client, at: access.address)
       return client
     }
-    return session.client.with(timeout: timeout?.duration ?? session.timeout)
+    return session.client.with(timeout: timeout?.duration ?? session.access.timeout)
   }
 
   /// - Throws: `CommandFailure` if no address is given, and none of the local sockets has a server.
   func address() throws -> Address {
-    try server ?? Self.environmentAddress() ?? ServerSearch.find()
+    try server ?? chosenProfile().server ?? Self.environmentAddress() ?? ServerSearch.find()
   }
 
-  /// How to connect to addresses with TLS.
-  var tls: ClientTLS {
-    get throws { try Self.tls(authorities: authorities, certificate: certificate, key: key) }
+  /// Returns how to connect to the server. Flags come before the profile, and the profile before the environment.
+  /// - Parameter address: The server's address; nil for that of `address()`.
+  func access(at address: Address? = nil) throws -> ServerAccess {
+    let profile = try chosenProfile()
+    return ServerAccess(
+      address: try address ?? self.address(), tls: try tls(profile), token: try Self.token(profile),
+      timeout: timeout?.duration ?? profile.timeout ?? .seconds(5))
   }
 
-  /// Returns how to connect to addresses with TLS. What is missing comes from the environment.
-  static func tls(
-    authorities: String? = nil, certificate: String? = nil, key: String? = nil
-  ) throws -> ClientTLS {
+  /// Returns the profile to use; an empty one if there is none.
+  private func chosenProfile() throws -> Profile {
+    if let name = profile ?? environment("LARDER_PROFILE") {
+      if let profile = try Profile.named(name) { return profile }
+      throw CommandFailure(.usage, "\(Profile.defaultPath) has no profile \(name)")
+    }
+    guard server == nil, environment("LARDER_SERVER") == nil else { return Profile() }
+    return try Profile.named(Profile.defaultName) ?? Profile()
+  }
+
+  private func tls(_ profile: Profile) throws -> ClientTLS {
     var tls = ClientTLS.system
-    if let file = authorities ?? environment("LARDER_TLS_CA") { tls.trust = .authorities(file: file) }
-    switch (certificate ?? environment("LARDER_TLS_CERT"), key ?? environment("LARDER_TLS_KEY")) {
+    if let file = authorities ?? profile.authorities ?? environment("LARDER_TLS_CA") {
+      tls.trust = .authorities(file: file)
+    }
+    let file = certificate ?? profile.certificate ?? environment("LARDER_TLS_CERT")
+    switch (file, key ?? profile.key ?? environment("LARDER_TLS_KEY")) {
     case (let file?, let keyFile?): tls.certificate = ClientTLS.Certificate(file: file, keyFile: keyFile)
     case (nil, nil): break
     case (_?, nil): throw CommandFailure(.usage, "--tls-cert needs its private key: add --tls-key")
@@ -83,45 +106,19 @@ struct ConnectionOptions: ParsableArguments {
     return tls
   }
 
-  var effectiveTimeout: Duration { timeout?.duration ?? .seconds(5) }
-
-  fileprivate static func environmentAddress() throws -> Address? {
+  private static func environmentAddress() throws -> Address? {
     guard let text = environment("LARDER_SERVER") else { return nil }
     do { return try Address(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
   }
 
-  /// - Parameter maxReconnectDelay: The longest pause between two attempts to connect; nil for the client's default.
-  static func client(
-    for address: Address, tls: ClientTLS, timeout: Duration, maxReconnectDelay: Duration? = nil
-  ) throws -> LarderClient {
-    var configuration = LarderClient.Configuration()
-    if let maxReconnectDelay { configuration.backoff.cap = maxReconnectDelay }
-    configuration.name = "larder"
-    configuration.token = try token()
-    configuration.timeout = timeout
-    configuration.connectTimeout = timeout
-    configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
-    configuration.waitsForConnection = false
-    return address.isEncrypted
-      ? try LarderClient("\(address)", tls: tls, configuration: configuration)
-      : try LarderClient("\(address)", configuration: configuration)
-  }
-}
-
-extension ConnectionOptions {
-  /// The token in the file that LARDER_TOKEN_FILE names, or in LARDER_TOKEN; nil for none. It is never an argument, which
-  /// all users of the machine could see.
-  fileprivate static func token() throws -> String? {
-    if let path = environment("LARDER_TOKEN_FILE") {
+  /// Returns the token of the profile, the one in the file that LARDER_TOKEN_FILE names, or the one in LARDER_TOKEN; nil for
+  /// none. It is never an argument, which all users of the machine could see.
+  private static func token(_ profile: Profile) throws -> String? {
+    if let path = profile.tokenFile ?? environment("LARDER_TOKEN_FILE") {
       do { return try readSecretFile(path) } catch { throw CommandFailure(.usage, "\(path): \(error.reason)") }
     }
     return environment("LARDER_TOKEN")
   }
-}
-
-/// Returns a variable of the environment; nil if it is missing or empty.
-private func environment(_ name: String) -> String? {
-  unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
 }
 
 /// Completes names of stores in a shell, from the server that the command would use. Completes nothing if the server
@@ -138,14 +135,17 @@ enum StoreNameCompletion {
 
   private static func client(for words: [String]) throws -> LarderClient {
     if let session = ConsoleSession.current { return session.client.with(timeout: timeout) }
-    return try ConnectionOptions.client(for: address(in: words), tls: ConnectionOptions.tls(), timeout: timeout)
+    return try connection(in: words).access().client().with(timeout: timeout)
   }
 
-  private static func address(in words: [String]) throws -> Address {
+  /// Returns the options with which a command that is being typed connects.
+  private static func connection(in words: [String]) throws -> ConnectionOptions {
+    let names = ["--server", "--profile", "--tls-ca", "--tls-cert", "--tls-key"]
+    var options: [String] = []
     for (word, next) in zip(words, words.dropFirst() + [""]) {
-      if word == "--server" { return try Address(next) }
-      if word.hasPrefix("--server=") { return try Address(String(word.dropFirst("--server=".count))) }
+      if names.contains(word) { options += [word, next] }
+      if names.contains(where: { word.hasPrefix($0 + "=") }) { options.append(word) }
     }
-    return try ConnectionOptions.environmentAddress() ?? ServerSearch.find()
+    return try ConnectionOptions.parse(options)
   }
 }

@@ -34,7 +34,8 @@ struct LarderCommand: AsyncParsableCommand {
       its lines in the same way: it skips blank lines and those that begin with #, stops at the first command that \
       fails, and exits with its status. With --keep-going it continues, and exits with the status of the first failure.
 
-      Without --server, larder connects to the address in LARDER_SERVER or, without that, to the first of the sockets \
+      Without --server, larder connects to the server of a profile, to the address in LARDER_SERVER or, without these, to \
+      the first of the sockets \
       \(ServerSearch.help) that has a server.
 
       To print a completion script for your shell: larder --generate-completion-script bash (or zsh, or fish)
@@ -86,7 +87,7 @@ struct LarderCommand: AsyncParsableCommand {
     do { address = try connection.address() } catch let error as CommandFailure where error.status == .unreachable {
       failure = error
     }
-    var console = try Console(ConsoleSession(address, tls: connection.tls, timeout: connection.effectiveTimeout))
+    var console = try Console(ConsoleSession(connection.access(at: address)))
     await console.run(reporting: failure)
   }
 
@@ -97,8 +98,7 @@ struct LarderCommand: AsyncParsableCommand {
   ) async throws -> ExitStatus? {
     var script = Script(input, stopsAtFailure: !keepGoing)
     guard try script.readFirstLine() else { return nil }
-    let session = try ConsoleSession(
-      connection.address(), tls: connection.tls, timeout: connection.effectiveTimeout, ownsInput: true)
+    let session = try ConsoleSession(connection.access(), ownsInput: true)
     return try await script.run(CommandInterpreter(session))
   }
 

@@ -8,7 +8,9 @@ import Testing
 
 @Suite struct `Completion in the console` {
   private func makeCompleter(_ address: String = "unix:/tmp/larder-nobody.sock") throws -> Completer {
-    Completer(session: try ConsoleSession(Address(address), tls: .system, timeout: .seconds(5)))
+    Completer(
+      session: try ConsoleSession(
+        ServerAccess(address: Address(address), tls: .system, token: nil, timeout: .seconds(5))))
   }
 
   @Test(

@@ -72,6 +72,28 @@ extension ServerTests {
       #expect(anonymous.isError(.notPermitted, id: 1))
     }
 
+    @Test func `a principal has a limited number of connections, wherever they come from`() throws {
+      let server = try TestServer(
+        tcp: true, rules: Self.rules, alsoNative: true, limits: { $0.clientConnections = 2 },
+        tokens: TokenTable([record("web", token), record("audit", other)]))
+      func connect(_ listener: Int, _ token: AccessToken) throws -> (TestClient, Reply) {
+        let client = try TestClient(server.server.addresses[listener])
+        var buffer = ByteBuffer()
+        buffer.appendRequest(ClientHello(features: Features.all, credit: 1, name: "test", token: token.text), id: 1)
+        return (client, try client.call(buffer.toArray()))
+      }
+      var first: TestClient? = try connect(0, token).0
+      let (second, hello) = try connect(1, token)
+      #expect(hello.isDone && first != nil)
+      let (refused, reply) = try connect(1, token)
+      #expect(reply.isError(.tooManyConnections, id: 1) && reply.message.hasPrefix("the principal has the maximum"))
+      #expect(try refused.isClosed())
+      // It takes no room of others, and has room again when a connection ends.
+      #expect(try connect(0, other).1.isDone && second.pings())
+      first = nil
+      #expect(try eventually { try connect(0, token).1.isDone })
+    }
+
     @Test func `every token that is not accepted gets the same reply, and the log says why`() throws {
       let server = try makeServer()
       for (number, text) in [AccessToken().text, expired.text, "ldr_", "x", String(token.text.dropLast()) + "!"]

@@ -140,6 +140,10 @@ struct CommandFailure: Error {
     self.shownRevision = shownRevision
   }
 
+  static let tooManyOfPrincipal = CommandFailure(
+    .tooManyConnections,
+    "the principal has the maximum number of connections already (limits.client-connections); close some")
+
   /// - Parameter shownRevision: The store's revision, if the error reveals what is in the store.
   init(_ error: StorageError, shownRevision: UInt64 = 0) {
     self.init(ErrorCode(error), "\(error)", shownRevision: error.revealsContents ? shownRevision : 0)

@@ -23,6 +23,8 @@ struct Connection: ~Copyable {
   var accessToken: TokenDigest?
   /// What the client may do; nothing before the hello.
   var grants = Grants()
+  /// What counts it as one of its principal's; nil if it has none.
+  private var principalShare: PrincipalShare?
   var stores = OpenStores()
   var streams: [ReplyStream] = []
   var uploads = Uploads()
@@ -106,6 +108,15 @@ struct Connection: ~Copyable {
   }
 
   // MARK: State
+
+  /// Counts it as one of its principal's, instead of another's.
+  /// - Returns: False if the principal has too many.
+  mutating func countPrincipal(on server: ServerState, _ limits: borrowing ServerLimits) -> Bool {
+    guard let principal = server.accessControl.principal(of: self) else { return true }
+    principalShare = nil
+    principalShare = server.connectionCount.add(of: principal, limits)
+    return principalShare != nil
+  }
 
   /// Begins to serve a client that need not introduce itself.
   mutating func admit(_ grants: Grants) {

@@ -1,7 +1,7 @@
 import Platform
 import Synchronization
 
-/// The number of connections, and of those of each user and host. Acceptors add; workers and the handshaker remove.
+/// The number of connections, and of those of each user, host and principal. Used by any thread.
 final class ConnectionCount: Sendable {
   private let counts = Lock(Counts())
   private let acceptedTotal = Atomic<UInt64>(0)
@@ -10,6 +10,7 @@ final class ConnectionCount: Sendable {
   private struct Counts {
     var all = 0
     var byOrigin: [Peer.Origin: Int] = [:]
+    var byPrincipal: [String: Int] = [:]
   }
 
   /// Why a connection is refused.
@@ -45,8 +46,40 @@ final class ConnectionCount: Sendable {
     }
   }
 
+  /// Counts a connection as one of a principal's.
+  /// - Returns: What keeps it counted; nil if the principal has too many, and it is counted as refused then.
+  func add(of principal: String, _ limits: borrowing ServerLimits) -> PrincipalShare? {
+    let limit = limits.connectionsOfClient
+    let isAdded = counts.withLock { counts in
+      let count = counts.byPrincipal[principal, default: 0]
+      guard count < limit else { return false }
+      counts.byPrincipal[principal] = count + 1
+      return true
+    }
+    if isAdded { return PrincipalShare(principal, of: self) }
+    refusedTotal.add(1, ordering: .relaxed)
+    return nil
+  }
+
+  fileprivate func remove(of principal: String) {
+    counts.withLock { counts in
+      let count = counts.byPrincipal[principal, default: 1]
+      counts.byPrincipal[principal] = count > 1 ? count - 1 : nil
+    }
+  }
+
   var open: UInt64 { UInt64(counts.withLock { $0.all }) }
   /// All connections that were ever accepted, including those that were refused at once.
   var accepted: UInt64 { acceptedTotal.load(ordering: .relaxed) }
   var refused: UInt64 { refusedTotal.load(ordering: .relaxed) }
+}
+
+/// A connection of a principal, which counts until this is released.
+final class PrincipalShare: Sendable {
+  private let principal: String
+  private let count: ConnectionCount
+
+  fileprivate init(_ principal: String, of count: ConnectionCount) { (self.principal, self.count) = (principal, count) }
+
+  deinit { count.remove(of: principal) }
 }

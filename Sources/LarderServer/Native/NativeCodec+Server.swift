@@ -73,6 +73,10 @@ extension NativeCodec {
       if case .replied = end { connection.phase = .closing }
       return end
     }
+    guard connection.countPrincipal(on: executor.server, executor.limits) else {
+      connection.phase = .closing
+      throw .tooManyOfPrincipal
+    }
     executor.server.accessControl.didAdmit(connection)
     connection.phase = .open
     connection.credit = min(Int(hello.credit), ReplyStream.maxCredit)

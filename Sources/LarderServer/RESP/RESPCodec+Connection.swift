@@ -176,6 +176,10 @@ extension RESPCodec {
       user == "default" || user == accessControl.policy.tokens.record(token)?.name
     else { throw wrong }
     connection.accessToken = token
+    guard connection.countPrincipal(on: executor.server, executor.limits) else {
+      connection.phase = .closing
+      throw .error("ERR max number of clients reached")
+    }
     connection.grants = accessControl.grants(for: connection)
     connection.stores.permit(connection.grants)
     accessControl.didAdmit(connection)

@@ -216,7 +216,8 @@ struct EventLoop: ~Copyable {
       channel, token: token, session, listener: listener, figures, sharer, input: memory,
       clientState: session.makeClientState(server, mailbox, sharer), now: now)
     if !session.hasGreeting {
-      connection.admit(server.accessControl.grants(for: connection))
+      let isCounted = connection.countPrincipal(on: server, executor.limits)
+      connection.admit(isCounted ? server.accessControl.grants(for: connection) : Grants())
       if !connection.grants.isNothing { server.accessControl.didAdmit(connection) }
     }
     return connection

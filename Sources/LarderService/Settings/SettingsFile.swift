@@ -1,4 +1,5 @@
 import Platform
+import YAML
 
 /// A configuration file in YAML, with a key for each setting, or a section for settings whose keys begin alike.
 struct SettingsFile {

@@ -58,16 +58,16 @@ struct Console {
   // MARK: Prompt and greeting
 
   private var prompt: String {
-    let address = EscapedText.line("\(session.address)")
+    let address = EscapedText.line("\(session.access.address)")
     let shown = address.count > 30 ? "…" + address.suffix(29) : address
-    return ServerSearch.candidates.contains(session.address) ? "larder> " : "\(shown)> "
+    return ServerSearch.candidates.contains(session.access.address) ? "larder> " : "\(shown)> "
   }
 
   /// The prompt for the next line of a command that is not finished.
   private static let continuationPrompt = "   ...> "
 
   private func greet(reporting searchFailure: (any Error)?) async {
-    var line = "larder \(softwareVersion) at \(session.address)"
+    var line = "larder \(softwareVersion) at \(session.access.address)"
     var failure = searchFailure
     if failure == nil {
       do throws(LarderError) {
@@ -120,19 +120,16 @@ final class ConsoleSession: Sendable {
   /// Where the current command is in a script, such as `line 7`, for error messages; nil in the console.
   @TaskLocal static var place: String?
 
-  let address: Address
-  let timeout: Duration
+  let access: ServerAccess
   let client: LarderClient
   /// A Boolean value that indicates whether standard input has the commands, so that they can't read values from it.
   let ownsInput: Bool
   private let currentFormat = Lock<OutputFormat?>(nil)
 
-  init(_ address: Address, tls: ClientTLS, timeout: Duration, ownsInput: Bool = false) throws {
-    self.address = address
+  init(_ access: ServerAccess, ownsInput: Bool = false) throws {
+    self.access = access
     self.ownsInput = ownsInput
-    self.timeout = timeout
-    client = try ConnectionOptions.client(
-      for: address, tls: tls, timeout: timeout, maxReconnectDelay: .milliseconds(100))
+    client = try access.client(maxReconnectDelay: .milliseconds(100))
   }
 
   /// The format that a person has set; nil for the default.

@@ -16,8 +16,8 @@ struct HistoryFile {
   /// Creates a history in `$XDG_STATE_HOME/larder`, or in `~/.local/state/larder` if that variable is not an absolute
   /// path.
   init() {
-    let state = Self.environmentVariable("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
-    let parent = state ?? Self.environmentVariable("HOME").map { $0 + "/.local/state" }
+    let state = environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
+    let parent = state ?? environment("HOME").map { $0 + "/.local/state" }
     self.init(path: parent.map { $0 + "/larder/history" })
   }
 
@@ -49,10 +49,6 @@ struct HistoryFile {
   private static func isRecordable(_ line: String) -> Bool {
     !line.isEmpty && line.utf8.count <= maxLineLength && line.first != " " && line.first != "\t"
       && EscapedText.line(line) == line
-  }
-
-  private static func environmentVariable(_ name: String) -> String? {
-    unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   // MARK: Files

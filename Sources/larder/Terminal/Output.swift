@@ -34,10 +34,6 @@ struct Output: ~Copyable {
     }
   }
 
-  private static func environment(_ name: String) -> String? {
-    unsafe getenv(name).map { unsafe String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-  }
-
   /// Writes the bytes if there are enough of them to be worth a system call.
   @inline(__always)
   mutating func flushIfLarge() throws {

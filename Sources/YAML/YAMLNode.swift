@@ -1,30 +1,30 @@
 import CLibYAML
 
 /// A value in a YAML document, with the lines that its parts are in, counted from 1.
-indirect enum YAMLNode {
+package indirect enum YAMLNode {
   /// - Parameter isNull: Whether the text stands for no value, as `~` and nothing do.
   case scalar(String, isNull: Bool, line: Int)
   case list([YAMLNode], line: Int)
   case mapping([(key: YAMLNode, value: YAMLNode)], line: Int)
 
-  var line: Int {
+  package var line: Int {
     switch self {
     case .scalar(_, _, let line), .list(_, let line), .mapping(_, let line): line
     }
   }
 
-  var isNull: Bool {
+  package var isNull: Bool {
     if case .scalar(_, isNull: true, _) = self { true } else { false }
   }
 }
 
 /// Why a text is not YAML, or not YAML that settings can be written in.
-struct YAMLError: Error {
+package struct YAMLError: Error {
   /// Counted from 1.
-  let line: Int
+  package let line: Int
   /// Counted from 1; nil for the line as a whole.
-  let column: Int?
-  let reason: String
+  package let column: Int?
+  package let reason: String
 }
 
 /// Parses a YAML document. Anchors, aliases and more than one document are errors, because settings don't need them.
@@ -32,7 +32,7 @@ struct YAMLError: Error {
 /// The parser of libyaml has the events; this type makes a tree of them. It is used once.
 ///
 /// Safe because the parser and the bytes that it reads are allocated by `init` and freed by `deinit`.
-@safe struct YAMLParser: ~Copyable {
+@safe package struct YAMLParser: ~Copyable {
   /// The maximum number of lists and mappings inside each other. Settings have two.
   private static let maxDepth = 16
 
@@ -40,7 +40,7 @@ struct YAMLError: Error {
   private let bytes: UnsafeMutableBufferPointer<UInt8>
 
   /// Returns the document in a text; nil if there is none.
-  static func document(in text: [UInt8]) throws(YAMLError) -> YAMLNode? {
+  package static func document(in text: [UInt8]) throws(YAMLError) -> YAMLNode? {
     var parser = YAMLParser(text)
     return try parser.document()
   }
