@@ -36,14 +36,14 @@ private func isRepeatable(_ stream: RawSpan) -> Bool {
 /// A connection with its own server, in the same initial state every time.
 private struct RESPExchange: ~Copyable {
   private let server: ServerState
-  private let right: Right
+  private let grants: Grants
   private var connection: Connection
   private var executor: Executor
   private let session = RESPSession()
   private var output = ReplyBuffer()
 
-  init(permitting right: Right) {
-    self.right = right
+  init(permitting grants: Grants) {
+    self.grants = grants
     var limits = ServerLimits()
     limits.maxFrameBytes = 1 << 16
     guard let name = try? StoreName("a") else { fatalError("no name") }
@@ -57,9 +57,9 @@ private struct RESPExchange: ~Copyable {
       server.registry.add(.unknown, now: executor.now), sharer, input: InputMemory(server.buffers, sharer) {},
       clientState: session.makeClientState(server, FuzzedStream.mailbox, sharer), now: executor.now)
     connection.phase = .open
-    connection.grants = Grants(onAll: right)
+    connection.grants = grants
     guard let store = try? server.stores.create(name, .init(.memory)) else { fatalError("no store") }
-    guard right == .read else { return }
+    guard grants.onAll == .read else { return }
     let key = Array("key".utf8)
     let isPut: Void? = store.access { map in
       unsafe try? map.put(key.span.bytes, key.span.bytes, kind: .single, expiry: 0, revision: 1, now: 0, in: nil)
@@ -91,8 +91,11 @@ private struct RESPExchange: ~Copyable {
     }
     server.registry.remove(connection.figures)
     _ = FuzzedStream.mailbox.read()
-    guard right == .read, let store = server.stores.list().first else { return replies }
-    if store.access({ $0.revisions.last }) != 1 { fatalError("a client that may only read has written") }
+    guard let store = server.stores.list().first else { return replies }
+    FuzzedStream.checkKeys(of: store, grants)
+    if grants.onAll == .read, store.access({ $0.revisions.last }) != 1 {
+      fatalError("a client that may only read has written")
+    }
     return replies
   }
 

@@ -16,10 +16,24 @@ public func fuzzRequests(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   return 0
 }
 
+/// Runs the same from the hello on, on a server that admits only the owner of a token.
+///
+/// A run passes if, beyond that, a stream without the token gets no right.
+@_cdecl("fuzzHello")
+public func fuzzHello(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+  let bytes = unsafe RawSpan(_unsafeStart: start, byteCount: count)
+  let text = String(decoding: bytes.toArray(), as: UTF8.self)
+  let replies = Exchange(permitting: nil).replies(to: bytes, splitAt: count / 2)
+  if !text.contains(FuzzedStream.token), replies.count > 8, replies[0] == Outcome.done.rawValue {
+    fatalError("a client without the token was admitted")
+  }
+  return 0
+}
+
 /// A connection with its own server, in the same initial state every time.
 private struct Exchange: ~Copyable {
   private let server: ServerState
-  private let right: Right
+  private let grants: Grants
   private var connection: Connection
   private var executor: Executor
   private let session = NativeSession()
@@ -28,8 +42,9 @@ private struct Exchange: ~Copyable {
   /// The number of the upload that requests can name: that of the golden vectors.
   private static let uploadNumber: UInt64 = 0x0123_4567_89AB_CDEF
 
-  init(permitting right: Right) {
-    self.right = right
+  /// - Parameter grants: What the client may do; nil for one that has yet to say hello.
+  init(permitting grants: Grants?) {
+    self.grants = grants ?? Grants()
     var limits = ServerLimits()
     limits.stores = 4
     limits.maxOpenStores = 3
@@ -40,7 +55,7 @@ private struct Exchange: ~Copyable {
     limits.finds = 16
     limits.findTime = .seconds(3_600)
     server = ServerState(limits: limits, workerCount: 1)
-    server.accessControl.change(FuzzedStream.policy)
+    server.accessControl.change(grants == nil ? FuzzedStream.policyOfToken : FuzzedStream.policy)
     executor = Executor(server: server, metrics: server.workers[0], mailbox: FuzzedStream.mailbox)
     executor.beginWakeup(now: 1_000)
     // The connection has no descriptor, because nothing here receives or sends.
@@ -51,15 +66,17 @@ private struct Exchange: ~Copyable {
       clientState: nil, now: 1_000)
     // Its figures depend on time and chance, so they are not reported.
     server.registry.remove(connection.figures)
-    connection.phase = .open
-    connection.grants = Grants(onAll: right)
+    if let grants {
+      connection.phase = .open
+      connection.grants = grants
+    }
     connection.credit = 1_000
     connection.uploads = Uploads([
       ValueUpload(server.buffers, for: sharer, number: Self.uploadNumber, now: 1_000) {}
     ])
     for (index, name) in ["a", "b"].enumerated() {
       guard let name = try? StoreName(name), let store = try? server.stores.create(name, .init(.memory)),
-        connection.stores.open(store, permitting: right, limit: 3) == UInt16(index + 1)
+        connection.stores.open(store, self.grants.rights(to: name), limit: 3) == UInt16(index + 1)
       else { fatalError("no store") }
     }
   }
@@ -117,16 +134,22 @@ private struct Exchange: ~Copyable {
         ($0.snapshotCount, $0.feed?.watcherCount ?? 0, $0.revisions.last)
       }
       if snapshots != 0 || watchers != 0 { fatalError("a snapshot or a watcher was not released") }
-      if right == .read, revision != 0 || !store.indexReports.isEmpty {
-        fatalError("a client that may only read has written, or created an index")
+      FuzzedStream.checkKeys(of: store, grants)
+      if grants.onAll < .write, !grants.rights(to: name).dependOnKeys, !isAdmitted,
+        revision != 0 || !store.indexReports.isEmpty
+      {
+        fatalError("a client that may not write has written, or created an index")
       }
     }
     if server.jobs.openCount != 0 { fatalError("a job has not ended") }
-    if right == .read, server.stores.list().count != 2 {
-      fatalError("a client that may only read has created or dropped a store")
+    if grants.onAll < .admin, !isAdmitted, server.stores.list().count != 2 {
+      fatalError("a client that is no administrator has created or dropped a store")
     }
     return replies
   }
+
+  /// Whether the client has said hello with the token.
+  private var isAdmitted: Bool { connection.accessToken != nil }
 
   // MARK: Indexes
 

@@ -101,6 +101,12 @@ struct StoreRights: Equatable, Sendable {
   /// The right to at least some of it.
   var toAny: Right { toPrefixes.reduce(toAll) { max($0, $1.right) } }
 
+  /// The shortest prefix of those with the greatest right; empty if rights don't depend on keys.
+  var mainPrefix: [UInt8] {
+    let greatest = toPrefixes.filter { $0.right == toAny }.min { $0.prefix.count < $1.prefix.count }
+    return greatest?.prefix ?? []
+  }
+
   /// The prefixes of the keys that may be read, if not all may. None begins with another.
   var readablePrefixes: [[UInt8]] {
     var prefixes: [[UInt8]] = []
@@ -130,6 +136,40 @@ struct StoreRights: Equatable, Sendable {
     case .server, .store, .keys: toAll >= operation.right
     case .storeInPart: toAny >= operation.right
     }
+  }
+}
+
+/// A test whether a key begins with a prefix, which takes a few instructions but is not passed by every such key.
+struct PrefixTest: BitwiseCopyable {
+  /// The prefix, and which of its bits count.
+  private var first: (bits: UInt64, mask: UInt64) = (0, 0)
+  private var second: (bits: UInt64, mask: UInt64) = (0, 0)
+  /// The minimum size of keys that can pass, so that all of their words are in the key.
+  private let minKeySize: Int
+
+  /// - Parameter prefix: Nothing passes if it is empty or too long.
+  init(_ prefix: [UInt8]) {
+    for (index, byte) in prefix.enumerated() where index < 16 {
+      let shift = UInt64(index % 8 * 8)
+      let (bits, mask) = (UInt64(byte) << shift, UInt64(0xFF) << shift)
+      if index < 8 {
+        first = (first.bits | bits, first.mask | mask)
+      } else {
+        second = (second.bits | bits, second.mask | mask)
+      }
+    }
+    minKeySize = prefix.isEmpty || prefix.count > 16 ? .max : prefix.count > 8 ? 16 : 8
+  }
+
+  @inline(__always)
+  func isPassed(by key: Range<Int>, in bytes: RawSpan) -> Bool {
+    guard key.count >= minKeySize else { return false }
+    let start = key.lowerBound
+    let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
+    guard word & first.mask == first.bits else { return false }
+    if second.mask == 0 { return true }
+    let next = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 8, as: UInt64.self)
+    return next & second.mask == second.bits
   }
 }
 

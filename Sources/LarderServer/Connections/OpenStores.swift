@@ -9,12 +9,15 @@ struct OpenStores {
     let permitted: OperationSet
     /// Those that it may execute on some keys.
     let permittedOnKeys: OperationSet
+    /// A quick test that is passed only by keys on which it may execute all of these.
+    let prefixTest: PrefixTest
     let rights: StoreRights
 
     fileprivate init(_ store: Store, _ rights: StoreRights) {
       (self.store, self.rights) = (store, rights)
       permitted = .onEntries(permittedBy: rights)
       permittedOnKeys = .onKeys(permittedBy: rights)
+      prefixTest = PrefixTest(rights.mainPrefix)
     }
   }
 

@@ -36,6 +36,9 @@ enum NativeCodec: Codec {
   }
 
   @inline(__always)
+  static func soleKey(of request: FrameHeader, _ bytes: RawSpan) -> Range<Int>? { key(of: request, bytes) }
+
+  @inline(__always)
   static func command(of request: FrameHeader, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     // The most frequent ones first.
     if request.kind == Operation.get.rawValue { return .get(key: 0..<bytes.byteCount) }

@@ -36,6 +36,12 @@ enum RESPCodec: Codec {
     return Key.isValidSize(key.count) ? key : nil
   }
 
+  @inline(__always)
+  static func soleKey(of request: RESPRequest, _ bytes: RawSpan) -> Range<Int>? {
+    guard request.command == .get || request.command == .set, !request.isLine, request.count > 1 else { return nil }
+    return request.word(1, bytes)
+  }
+
   static func command(of request: RESPRequest, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     preconditionFailure("RESP executes its requests itself")
   }

@@ -39,6 +39,10 @@ protocol Codec {
   /// The range of the key of a request on one key in its bytes, to prefetch it; nil for any other request.
   static func key(of request: Request, _ bytes: RawSpan) -> Range<Int>?
 
+  /// The range of the only key of a request that is on nothing else, in its bytes; nil for any other request, or if that
+  /// takes long to find out.
+  static func soleKey(of request: Request, _ bytes: RawSpan) -> Range<Int>?
+
   /// Executes a request on entries for which there is no `Command`, under the lock of their store, and appends its reply.
   /// Appends nothing if it throws.
   /// - Returns: Nil if the request is to be executed as a `Command`.
@@ -112,6 +116,9 @@ protocol Codec {
 }
 
 extension Codec {
+  @inline(__always)
+  static func soleKey(of request: Request, _ bytes: RawSpan) -> Range<Int>? { nil }
+
   static func isPermitted(_ request: Request, _ bytes: RawSpan, by rights: StoreRights) -> Bool {
     // The executor says what is wrong with a malformed one, which doesn't depend on entries.
     guard let command = try? command(of: request, bytes) else { return true }

@@ -158,7 +158,14 @@ extension Session {
   private func permits(_ request: C.Request, _ bytes: RawSpan, at start: Int, on opened: OpenStores.Opened) -> Bool {
     if opened.permitted.contains(request.operation) { return true }
     guard opened.permittedOnKeys.contains(request.operation) else { return false }
-    return unsafe C.isPermitted(request, bytes.extracting(unchecked: request.body(at: start)), by: opened.rights)
+    let body = unsafe bytes.extracting(unchecked: request.body(at: start))
+    if let key = C.soleKey(of: request, body), opened.prefixTest.isPassed(by: key, in: body) { return true }
+    return permitsSlowly(request, body, on: opened)
+  }
+
+  @inline(never)
+  private func permitsSlowly(_ request: C.Request, _ body: RawSpan, on opened: OpenStores.Opened) -> Bool {
+    C.isPermitted(request, body, by: opened.rights)
   }
 
   @inline(__always)
