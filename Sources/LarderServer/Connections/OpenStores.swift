@@ -3,7 +3,9 @@ import Wire
 
 /// The stores that a connection has open, by handle: `Protocol/wire.md` §6.3. Handles begin at 1.
 struct OpenStores {
-  struct Opened {
+  /// A store, and what the connection may do with it. An object, because every request looks at it and copies only the
+  /// reference.
+  final class Opened: Sendable {
     let store: Store
     /// The operations on entries that the connection may execute on it, whatever the keys.
     let permitted: OperationSet
