@@ -1,6 +1,6 @@
 """Checks larderd's TLS with other programs: OpenSSL, GnuTLS, Python and redis-cli, and with the commands of Larder.
 
-    python3 tls.py --server PATH --larder PATH
+    python3 tls.py --server PATH --larder PATH [--connections N]
 
 Certificates are made by contrib/certificates.
 """
@@ -60,6 +60,8 @@ class TLSCase(BriefCase):
 
     program: Path
     command: Path
+    # The number of connections that must leak nothing.
+    connections: int
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="larder-tls-")
@@ -385,6 +387,43 @@ class HostileClients(TLSCase):
             for connected in silent:
                 connected.close()
 
+    def test_many_connections_leak_nothing(self) -> None:
+        def resident_bytes() -> int:
+            text = Path(f"/proc/{self.process.pid}/status").read_text()
+            return int(text.split("VmRSS:")[1].split()[0]) << 10
+
+        context = self.authority.context("web.example")
+        failures: list[BaseException] = []
+
+        def connect(count: int) -> None:
+            try:
+                for _ in range(count):
+                    with socket.create_connection(("127.0.0.1", self.redis_port), 10) as connected:
+                        with context.wrap_socket(connected, server_hostname="127.0.0.1") as secured:
+                            secured.sendall(b"PING\r\n")
+                            if secured.recv(16) != b"+PONG\r\n":
+                                raise AssertionError("no reply to PING")
+            except BaseException as error:
+                failures.append(error)
+
+        def connect_all(count: int) -> None:
+            threads = [threading.Thread(target=connect, args=(count // 4,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failures, [])
+
+        connect_all(400)
+        before = resident_bytes()
+        connect_all(self.connections)
+        growth = resident_bytes() - before
+        # What the allocator keeps doesn't depend on their number.
+        self.assertLess(growth, 4 << 20, f"{self.connections} connections left {growth} bytes")
+        with self.connect("audit.example") as client:
+            self.assertEqual(client.open("items").count(), 0)
+        self.assertLess(len(list(Path(f"/proc/{self.process.pid}/fd").iterdir())), 40)
+
     def test_connections_that_end_early(self) -> None:
         """Neither memory nor descriptors leak."""
         def descriptors() -> int:
@@ -411,7 +450,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Checks larderd's TLS.")
     parser.add_argument("--server", type=Path, required=True, help="the larderd to start")
     parser.add_argument("--larder", type=Path, required=True, help="the larder to run")
+    parser.add_argument("--connections", type=int, default=1_000, help="how many must leak nothing (default: 1000)")
     options = parser.parse_args()
+    TLSCase.connections = options.connections
     TLSCase.program, TLSCase.command = options.server.resolve(), options.larder.resolve()
     passed, failed = run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
     print(f"{passed} passed, {failed} failed")
