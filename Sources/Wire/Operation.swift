@@ -37,6 +37,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case uploadDiscard = 35
   case whoami = 36
   case rulesCheck = 37
+  case tokenList = 38
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }

@@ -106,6 +106,7 @@ extension Operation {
     case .uploadPut: OperationDescriptor(.entries, .write, .keys, feature: Features.uploads)
     case .whoami: OperationDescriptor(.server, .nothing, .server, feature: Features.rights, isRead: true)
     case .rulesCheck: OperationDescriptor(.server, .admin, .server, feature: Features.rights, isRead: true)
+    case .tokenList: OperationDescriptor(.server, .admin, .server, feature: Features.rights, isRead: true)
     case .uploadDiscard: OperationDescriptor(.connection, .nothing, .server, feature: Features.uploads, isRead: true)
     }
   }

@@ -115,6 +115,22 @@ extension ServerTests {
         ])
     }
 
+    @Test func `an administrator is told when tokens were last used`() throws {
+      let (used, unused) = (AccessToken(), AccessToken())
+      let records = [
+        TokenRecord(name: "used", digest: used.digest, created: 5, expiry: nil),
+        TokenRecord(name: "idle", digest: unused.digest, created: 6, expiry: 1 << 40),
+      ]
+      let server = try TestServer(rules: [AccessRule(.unix, .admin)], tokens: TokenTable(records))
+      let before = Int64(time(nil))
+      try TestClient(server.address).handshake(token: used.text)
+      let tokens = try json(try server.connect().call(Request.make(.tokenList, store: 0, id: 5)))
+      #expect(tokens[0] == ["name": "idle", "created": 6, "expires": .integer(1 << 40)])
+      #expect(tokens[1]?["name"] == "used" && tokens[1]?["expires"] == nil && tokens[2] == nil)
+      let lastUse = try #require(tokens[1]?["lastUsed"]?.integer)
+      #expect((before...before + 10).contains(lastUse))
+    }
+
     @Test func `an administrator is told what would happen, and which rule says so`() throws {
       let test = try StoreName("test")
       let rules = [

@@ -20,7 +20,7 @@ extension ServerTests {
     private func need(_ operation: Operation) -> Need {
       switch operation {
       case .hello, .credit, .cancel, .ping, .storeClose, .storeList, .uploadPart, .uploadDiscard, .whoami: .nothing
-      case .slowLog, .connections, .rulesCheck: .server(.admin)
+      case .slowLog, .connections, .rulesCheck, .tokenList: .server(.admin)
       case .stats: .wholeStore(.read)
       case .storeOpen: .anyPart(.read)
       case .storeCreate, .storeDrop, .indexEnsure, .indexDelete: .wholeStore(.admin)
@@ -144,7 +144,8 @@ extension ServerTests {
       case .uploadDiscard: return [Request.make(.uploadDiscard, store: 0, id: 9, [UInt8](repeating: 0, count: 8))]
       case .connections: return [Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])]
       case .rulesCheck: return [Request.make(operation, store: 0, id: 9, Array(#"{"operation": "ping"}"#.utf8))]
-      case .hello, .ping, .slowLog, .storeList, .whoami: return [Request.make(operation, store: 0, id: 9)]
+      case .hello, .ping, .slowLog, .storeList, .whoami, .tokenList:
+        return [Request.make(operation, store: 0, id: 9)]
       // They have no reply.
       case .credit, .cancel: return []
       }

@@ -253,6 +253,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.index_ensure: index_ensure_fields,
     Operation.index_list: lambda body: {"indexes": body.decode()},
     Operation.whoami: lambda body: {"identity": body.decode()},
+    Operation.token_list: lambda body: {"tokens": body.decode()},
     Operation.rules_check: lambda body: {"decisions": body.decode()},
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),

@@ -339,9 +339,15 @@ class TokenTests(TLSCase):
         self.configuration.write_text(f"tokens: {self.folder}/tokens\n{text}")
         self.reload("reloaded the configuration")
 
+        rule = "principal:audit.example=read"
+        self.configuration.write_text(self.configuration.read_text().replace(rule, "principal:audit.example=admin"))
+        self.reload("reloaded the configuration")
+        auditor = self.connect("audit.example")
+        self.assertEqual([(entry["name"], "lastUsed" in entry) for entry in auditor.tokens()], [("job", False)])
         client = Client(self.address, tls=self.authority.context(), token=token)
         self.addCleanup(client.close)
         client.open("items").put("key", b"value")
+        self.assertEqual([(entry["name"], "lastUsed" in entry) for entry in auditor.tokens()], [("job", True)])
         secret = self.folder / "job.token"
         secret.write_text(f"{token}\n")
         environment = {

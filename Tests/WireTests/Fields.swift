@@ -77,6 +77,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var question: String?
   private var identity: String?
   private var decisions: String?
+  private var tokens: String?
 
   private init(id: UInt32) { self.id = id }
 
@@ -195,7 +196,7 @@ extension Fields {
     case .uploadDiscard: buffer.append(upload!)
     case .rulesCheck: buffer.append(question!)
     case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin,
-      .whoami:
+      .whoami, .tokenList:
       break
     }
     buffer.endFrame(start)
@@ -297,7 +298,8 @@ extension Fields {
     case .connections:
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
-    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin, .whoami:
+    case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin, .whoami,
+      .tokenList:
       return body.byteCount == 0
     }
     return true
@@ -440,7 +442,7 @@ extension Fields {
     }
     let start = buffer.beginReply(id: id, more: more!)
     if let created { buffer.append(EnsuredIndex(name: name!, isCreated: created)) }
-    if let text = indexes ?? identity ?? decisions { buffer.append(text) }
+    if let text = indexes ?? identity ?? decisions ?? tokens { buffer.append(text) }
     if let changed { buffer.append(changed.changes) }
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(figure.figure) }
@@ -521,6 +523,7 @@ extension Fields {
     case .indexList: indexes = body.toString()
     case .whoami: identity = body.toString()
     case .rulesCheck: decisions = body.toString()
+    case .tokenList: tokens = body.toString()
     case .watch: return decodeChanges(body)
     case .ping, .storeClose, .storeCreate, .storeDrop, .indexDelete, .uploadPart, .uploadDiscard:
       return body.byteCount == 0

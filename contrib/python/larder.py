@@ -171,6 +171,10 @@ class Client:
         """Returns whether a client may do something, for each socket that it can connect to (§6.14)."""
         return _decoded(json.loads, self.request(Operation.rules_check, _text(question).encode()))
 
+    def tokens(self) -> list[dict[str, Any]]:
+        """Returns the tokens that the server accepts, and when each was last used (§6.14)."""
+        return _decoded(json.loads, self.request(Operation.token_list))
+
     def open(self, name: str) -> Store:
         handle, engine = _decoded(wire.decode_store_open, self.request(Operation.store_open, name.encode()))
         return Store(self, name, engine, handle)

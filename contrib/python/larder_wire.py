@@ -28,7 +28,7 @@ class Operation(IntEnum):
     store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
     get_range, get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(15, 28)
     aggregate, change_matching, index_list, apply = range(28, 32)
-    upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check = range(32, 38)
+    upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check, token_list = range(32, 39)
 
 
 class Outcome(IntEnum):

@@ -132,6 +132,13 @@ public struct LarderClient: Sendable {
     return decisions
   }
 
+  /// Returns the tokens that the server accepts, and when each was last used: `Protocol/wire.md` §6.14.
+  package func tokens() async throws(LarderError) -> [JSONValue] {
+    let body = try await call(TokenListRequest()).body
+    guard let tokens = (try? JSONValue(parsing: body.span))?.array else { throw .malformedReply }
+    return tokens
+  }
+
   /// Returns the server's stores that this client may read at least in part, sorted by name.
   public func stores() async throws(LarderError) -> [StoreDescription] {
     let body = try await call(StoreListRequest()).body

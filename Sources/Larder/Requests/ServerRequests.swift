@@ -66,6 +66,14 @@ struct WhoamiRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) {}
 }
 
+struct TokenListRequest: ServerRequest {
+  static let operation = Wire.Operation.tokenList
+  static let form = ReplyForm.body
+
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}
+
 struct RulesCheckRequest: ServerRequest {
   static let operation = Wire.Operation.rulesCheck
   static let form = ReplyForm.body

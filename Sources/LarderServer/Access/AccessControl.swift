@@ -11,6 +11,8 @@ final class AccessControl: Sendable {
   private let refusalLog: RefusalLog
   private let userNames = UserNames()
   private let throttle = Lock(AuthenticationThrottle())
+  /// When tokens were last accepted, in seconds since 1970.
+  private let tokenUses = Lock<[TokenDigest: Int64]>([:])
   /// Where refusals are reported, because a log may keep its writer waiting.
   private let reports = DispatchQueue(label: "larder.refusals")
 
@@ -146,6 +148,18 @@ final class AccessControl: Sendable {
     return json
   }
 
+  /// Returns the tokens that are accepted, and when each was last used, as JSON: `Protocol/wire.md` §6.14.
+  func describeTokens() -> JSONValue {
+    let uses = tokenUses.withLock { $0 }
+    return .array(
+      policy.tokens.sorted.map { record in
+        var json: JSONValue = ["name": .string(record.name), "created": .integer(record.created)]
+        json["expires"] = record.expiry.map { .integer($0) }
+        json["lastUsed"] = uses[record.digest].map { .integer($0) }
+        return json
+      })
+  }
+
   // MARK: Tokens
 
   /// What every client learns whose token is not accepted.
@@ -167,6 +181,7 @@ final class AccessControl: Sendable {
     } else if let digest = AccessToken(text)?.digest, let record = policy.tokens.record(digest) {
       if !record.isExpired(at: Int64(time(nil))) {
         throttle.withLock { $0.didSucceed(peer.origin) }
+        tokenUses.withLock { $0[digest] = Int64(time(nil)) }
         return digest
       }
       reason = "the token of \(record.name) has expired"

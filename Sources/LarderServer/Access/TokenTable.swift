@@ -13,6 +13,9 @@ package struct TokenTable: Sendable {
 
   package var isEmpty: Bool { records.isEmpty }
 
+  /// All tokens, by name.
+  var sorted: [TokenRecord] { records.values.sorted { $0.name < $1.name } }
+
   /// The token with a digest, whether it has expired or not; nil if there is none.
   func record(_ digest: TokenDigest) -> TokenRecord? { records[digest] }
 

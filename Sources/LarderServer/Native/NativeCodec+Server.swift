@@ -201,6 +201,9 @@ extension NativeCodec {
       let question = try RightsQuestion(bytes.toArray())
       let decisions = executor.server.accessControl.policy.decisions(on: question)
       replies.bytes.append(JSONValue.array(decisions.map(\.json)).encoded())
+    case .tokenList:
+      try checkEmpty(bytes)
+      replies.bytes.append(executor.server.accessControl.describeTokens().encoded())
     // Only a second hello is left.
     default: throw malformed("hello was already sent")
     }

@@ -3,8 +3,8 @@ import Glibc
 import Platform
 import Tokens
 
-/// The command `larder token`, which changes a server's file of tokens. It needs no server.
-struct TokenCommand: ParsableCommand {
+/// The command `larder token`, which changes a server's file of tokens. Only `uses` needs the server.
+struct TokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token", abstract: "Creates, lists or revokes access tokens.",
     discussion: """
@@ -12,7 +12,7 @@ struct TokenCommand: ParsableCommand {
       reload larderd after each change. The file has only digests of tokens, so a lost token can't be restored: revoke it \
       and create another one.
       """,
-    subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self])
+    subcommands: [TokenCreate.self, TokenList.self, TokenRevoke.self, TokenUses.self])
 }
 
 /// The file that the commands change.
