@@ -49,6 +49,19 @@ static inline int COpenSSL_SSL_set_tlsext_host_name(SSL *ssl, const char *name) 
   return SSL_set_tlsext_host_name(ssl, name);
 }
 
+static inline void COpenSSL_count_key_update(
+    int isSent, int version, int type, const void *bytes, size_t count, SSL *ssl, void *counter) {
+  if (!isSent && type == SSL3_RT_HANDSHAKE && count > 0 && *(const unsigned char *)bytes == SSL3_MT_KEY_UPDATE) {
+    ++*(unsigned int *)counter;
+  }
+}
+
+// Lets a counter count the KeyUpdate messages of the peer. It has to outlive the connection.
+static inline void COpenSSL_SSL_count_key_updates(SSL *ssl, unsigned int *counter) {
+  SSL_set_msg_callback(ssl, COpenSSL_count_key_update);
+  SSL_set_msg_callback_arg(ssl, counter);
+}
+
 static inline void COpenSSL_BIO_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 
 static inline void COpenSSL_BIO_clear_retry_flags(BIO *bio) { BIO_clear_retry_flags(bio); }

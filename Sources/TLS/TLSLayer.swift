@@ -10,6 +10,7 @@ package final class TLSLayer: ChannelLayer {
   private let context: TLSContext
   private let ssl: OpaquePointer
   private let transport: UnsafeMutablePointer<TLSTransport>
+  private let keyUpdateCount: UnsafeMutablePointer<UInt32>
   /// The server that a client wants to talk to; nil on a server.
   private let host: String?
 
@@ -37,10 +38,13 @@ package final class TLSLayer: ChannelLayer {
 
   private init?(_ context: TLSContext, host: String?) {
     unsafe transport = .allocate(capacity: 1)
-    unsafe transport.initialize(to: TLSTransport())
+    unsafe keyUpdateCount = .allocate(capacity: 1)
+    unsafe keyUpdateCount.initialize(to: 0)
+    unsafe transport.initialize(to: TLSTransport(keyUpdateCount: keyUpdateCount))
     guard let ssl = unsafe SSL_new(context.pointer), let bio = unsafe TLSTransport.makeBIO(transport) else {
       unsafe transport.deinitialize(count: 1)
       unsafe transport.deallocate()
+      unsafe keyUpdateCount.deallocate()
       return nil
     }
     unsafe self.ssl = unsafe ssl
@@ -49,6 +53,7 @@ package final class TLSLayer: ChannelLayer {
     // Both directions have the same BIO, and one reference to it.
     unsafe SSL_set_bio(ssl, bio, bio)
     unsafe SSL_set_ex_data(ssl, 0, transport)
+    unsafe COpenSSL_SSL_count_key_updates(ssl, keyUpdateCount)
     if let host { expect(host) } else { unsafe SSL_set_accept_state(ssl) }
   }
 
@@ -56,6 +61,7 @@ package final class TLSLayer: ChannelLayer {
     unsafe SSL_free(ssl)
     unsafe transport.deinitialize(count: 1)
     unsafe transport.deallocate()
+    unsafe keyUpdateCount.deallocate()
   }
 
   /// Accepts only certificates for a host, and names it to the server unless it is a numeric address.
@@ -155,6 +161,7 @@ package final class TLSLayer: ChannelLayer {
         return endReading(count)
       }
       count += readCount
+      unsafe keyUpdateCount.pointee = 0
       if unsafe transport.pointee.isDrained, unsafe SSL_has_pending(ssl) == 0 {
         holdsInput = false
         return .moved(count)
@@ -167,7 +174,7 @@ package final class TLSLayer: ChannelLayer {
   /// Ends a `receive` in which OpenSSL has nothing more.
   /// - Parameter count: The number of bytes that have arrived before.
   private func endReading(_ count: Int) -> ChannelTransfer {
-    if unsafe transport.pointee.isWaiting {
+    if unsafe transport.pointee.isWaiting, unsafe !transport.pointee.hasTooManyKeyUpdates {
       holdsInput = false
       return count > 0 ? .moved(count) : .wouldBlock
     }
@@ -182,6 +189,8 @@ package final class TLSLayer: ChannelLayer {
     let failure: ChannelError =
       if let error = unsafe transport.pointee.error {
         .system(error)
+      } else if unsafe transport.pointee.hasTooManyKeyUpdates {
+        .layer("the peer has changed its keys again and again without sending anything")
       } else if error.isTruncation {
         .layer("the connection was cut off: the peer has not announced its end (close_notify)")
       } else {

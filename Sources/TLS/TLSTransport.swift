@@ -7,7 +7,7 @@ import Platform
 /// the first call that brought less than it could: the socket is empty then, which is not worth another system call.
 ///
 /// Owned by a `TLSLayer`. OpenSSL finds it by its address, so it stays where it is.
-struct TLSTransport {
+@safe struct TLSTransport {
   /// The socket of the layer's calls, which borrow it.
   var socket: Int32 = -1
   /// Whether records are kept and sent together, with one system call.
@@ -23,9 +23,19 @@ struct TLSTransport {
   /// Why the peer's certificate was not accepted.
   var refusal: String?
 
+  /// How often the peer has changed its keys since it has sent anything else. OpenSSL counts.
+  let keyUpdateCount: UnsafeMutablePointer<UInt32>
+
+  /// The maximum of `keyUpdateCount`. Each change costs much more than its few bytes, and can ask for a reply.
+  private static let maxKeyUpdates = 16
+
+  var hasTooManyKeyUpdates: Bool { unsafe keyUpdateCount.pointee > Self.maxKeyUpdates }
+
   /// Bytes that are not sent, from `sentCount` on.
   private var output: [UInt8] = []
   private var sentCount = 0
+
+  init(keyUpdateCount: UnsafeMutablePointer<UInt32>) { unsafe self.keyUpdateCount = unsafe keyUpdateCount }
 
   var isFlushed: Bool { output.isEmpty }
 
@@ -69,6 +79,7 @@ struct TLSTransport {
 
   /// - Returns: The number of bytes; 0 at the end of the stream or after a failure; −1 if the socket is empty.
   fileprivate mutating func read(into room: UnsafeMutableRawBufferPointer) -> Int32 {
+    if hasTooManyKeyUpdates { return 0 }
     isWaiting = isDrained
     if isDrained { return -1 }
     switch unsafe Socket.receive(into: room, from: socket) {

@@ -160,7 +160,9 @@ extension ServerTests {
 
     @Test func `finds are a feature of the hello`() throws {
       let server = try TestServer()
-      for (features, common) in [(0, 0), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (64, 64), (.max, 127)]
+      for (features, common) in [
+        (0, 0), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (64, 64), (128, 128), (.max, 255),
+      ]
         as [(UInt32, UInt32)]
       {
         var buffer = ByteBuffer()

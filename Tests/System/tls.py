@@ -8,6 +8,7 @@ Certificates are made by contrib/certificates.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import socket
@@ -392,6 +393,36 @@ class HostileClients(TLSCase):
         finally:
             for connected in silent:
                 connected.close()
+
+    def test_key_updates(self) -> None:
+        """A client that does nothing but change its keys, which costs the server much, is disconnected."""
+        command = [
+            "openssl", "s_client", "-connect", f"127.0.0.1:{self.redis_port}", "-CAfile", str(self.authority.file("ca.pem")),
+        ]
+        def start() -> subprocess.Popen[bytes]:
+            started = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+            self.addCleanup(started.kill)
+            time.sleep(0.5)
+            return started
+
+        def send(client: subprocess.Popen[bytes], line: bytes) -> None:
+            # The program takes a line for a command if it is all that it reads.
+            client.stdin.write(line)
+            time.sleep(0.02)
+
+        patient, flooding = start(), start()
+        for _ in range(12):
+            # K asks for an update of the server's keys, too.
+            send(patient, b"K\n")
+            send(patient, b"k\n")
+            send(patient, b"PING\n")
+        send(patient, b"Q\n")
+        self.assertEqual(patient.stdout.read().count(b"+PONG"), 12)
+        with contextlib.suppress(BrokenPipeError):
+            for _ in range(40):
+                send(flooding, b"K\n")
+        self.assertNotEqual(flooding.wait(10), 0, "the connection is still open")
 
     def test_many_connections_leak_nothing(self) -> None:
         def resident_bytes() -> int:
