@@ -158,7 +158,7 @@ extension ServerTests {
       #expect(try number(#"{"user": 9, "groups": [8, 77], "operation": "stats"}"#) == 4)
       #expect(try number(#"{"user": 9, "groups": [8], "operation": "find", "store": "test"}"#) == nil)
       #expect(try ask(#"{"principal": "web", "operation": "ping"}"#)[0]["permitted"] == true)
-      // A client of which nothing is known can't connect to a Unix socket.
+      // An anonymous client can't connect to a Unix socket.
       #expect(try ask(#"{"operation": "get", "store": "test", "key": "a"}"#).isEmpty)
       let decision = try ask(#"{"principal": "web", "operation": "put", "store": "test", "key": "eu:1"}"#)[0]
       #expect(decision["rule"] == "principal:web=write:test/eu:*")

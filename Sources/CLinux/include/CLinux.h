@@ -82,8 +82,8 @@ static inline long set_time_slice_of_thread(uint64_t nanoseconds) {
   return syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-// Prefetches a cache line that will be needed soon.
-/// Forbids core dumps of the process, and that other processes of its user read its memory: PR_SET_DUMPABLE of prctl(2).
+// Forbids core dumps of the process, and that other processes of its user read its memory: PR_SET_DUMPABLE of prctl(2).
 static inline int forbid_core_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
+// Prefetches a cache line that will be needed soon.
 static inline void prefetch(const void *address) { __builtin_prefetch(address); }

@@ -88,6 +88,13 @@ public struct LarderClient: Sendable {
     try await core.connection.call(request, deadline: CallDeadline(timeout: timeout))
   }
 
+  /// Returns the reply to a request that is answered in JSON.
+  private func report<Q: ServerRequest>(_ request: Q) async throws(LarderError) -> JSONValue {
+    let body = try await call(request).body
+    guard let json = try? JSONValue(parsing: body.span) else { throw .malformedReply }
+    return json
+  }
+
   /// Checks that the server responds.
   public func ping() async throws(LarderError) {
     _ = try await call(PingRequest())
@@ -115,10 +122,7 @@ public struct LarderClient: Sendable {
 
   /// Returns who this client is to the server, and what it may do.
   public func identity() async throws(LarderError) -> ClientIdentity {
-    let body = try await call(WhoamiRequest()).body
-    guard let json = try? JSONValue(parsing: body.span), let identity = ClientIdentity(json) else {
-      throw .malformedReply
-    }
+    guard let identity = ClientIdentity(try await report(WhoamiRequest())) else { throw .malformedReply }
     return identity
   }
 
@@ -127,15 +131,14 @@ public struct LarderClient: Sendable {
   /// - Returns: An object for each socket that the client can connect to.
   /// - Throws: `illegalArgument` if the question makes no sense.
   package func checkRules(_ question: JSONValue) async throws(LarderError) -> [JSONValue] {
-    let body = try await call(RulesCheckRequest(question: question.encoded())).body
-    guard let decisions = (try? JSONValue(parsing: body.span))?.array else { throw .malformedReply }
+    let report = try await report(RulesCheckRequest(question: question.encoded()))
+    guard let decisions = report.array else { throw .malformedReply }
     return decisions
   }
 
   /// Returns the tokens that the server accepts, and when each was last used: `Protocol/wire.md` §6.14.
   package func tokens() async throws(LarderError) -> [JSONValue] {
-    let body = try await call(TokenListRequest()).body
-    guard let tokens = (try? JSONValue(parsing: body.span))?.array else { throw .malformedReply }
+    guard let tokens = try await report(TokenListRequest()).array else { throw .malformedReply }
     return tokens
   }
 

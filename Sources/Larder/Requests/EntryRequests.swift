@@ -180,12 +180,9 @@ struct DeleteManyRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { keys.encode(into: &output) }
 }
 
-struct DeleteAllRequest: ServerRequest {
+struct DeleteAllRequest: BodilessRequest {
   static let operation = Wire.Operation.deleteAll
   static let form = ReplyForm.number
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
 struct CountRequest: ServerRequest {

@@ -27,10 +27,7 @@ struct IndexDeleteRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { output.append(name) }
 }
 
-struct IndexListRequest: ServerRequest {
+struct IndexListRequest: BodilessRequest {
   static let operation = Wire.Operation.indexList
   static let form = ReplyForm.body
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }

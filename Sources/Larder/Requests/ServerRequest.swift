@@ -120,3 +120,11 @@ extension RawSpan {
     return text.withUTF8 { unsafe body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer($0))) }
   }
 }
+
+/// A request whose operation says everything.
+protocol BodilessRequest: ServerRequest {}
+
+extension BodilessRequest {
+  var measure: RequestMeasure { RequestMeasure() }
+  func encode(into output: inout ByteBuffer) {}
+}

@@ -1,19 +1,13 @@
 import Wire
 
-struct PingRequest: ServerRequest {
+struct PingRequest: BodilessRequest {
   static let operation = Wire.Operation.ping
   static let form = ReplyForm.empty
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
-struct StatsRequest: ServerRequest {
+struct StatsRequest: BodilessRequest {
   static let operation = Wire.Operation.stats
   static let form = ReplyForm.body
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
 struct StoreOpenRequest: ServerRequest {
@@ -29,20 +23,14 @@ struct StoreOpenRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { output.append(name) }
 }
 
-struct StoreListRequest: ServerRequest {
+struct StoreListRequest: BodilessRequest {
   static let operation = Wire.Operation.storeList
   static let form = ReplyForm.body
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
-struct SlowLogRequest: ServerRequest {
+struct SlowLogRequest: BodilessRequest {
   static let operation = Wire.Operation.slowLog
   static let form = ReplyForm.body
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
 struct ConnectionsRequest: ServerRequest {
@@ -58,20 +46,14 @@ struct ConnectionsRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { output.append(limit) }
 }
 
-struct WhoamiRequest: ServerRequest {
+struct WhoamiRequest: BodilessRequest {
   static let operation = Wire.Operation.whoami
   static let form = ReplyForm.body
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
-struct TokenListRequest: ServerRequest {
+struct TokenListRequest: BodilessRequest {
   static let operation = Wire.Operation.tokenList
   static let form = ReplyForm.body
-
-  var measure: RequestMeasure { RequestMeasure() }
-  func encode(into output: inout ByteBuffer) {}
 }
 
 struct RulesCheckRequest: ServerRequest {

@@ -108,11 +108,6 @@ final class AccessControl: Sendable {
 
   func record(_ event: AuditEvent) { audit?.record(event) }
 
-  /// The owner of a connection's token or else of its certificate; nil if it has neither.
-  func principal(of connection: borrowing Connection) -> String? {
-    connection.accessToken.flatMap(policy.tokens.record)?.name ?? connection.channel.peerCertificate?.principal
-  }
-
   /// Records that a client has rights from now on.
   func didAdmit(_ connection: borrowing Connection) {
     guard audit != nil, auditsAuthentications, !policy.isOpen else { return }

@@ -70,8 +70,8 @@ struct AccessPolicy: Sendable {
       let rule = rules[index].first { rule in
         rule.matches(question.client, tokenOwner: question.principal) && question.isPermitted(by: Grants(rule.rule))
       }
-      let isPermitted = rule != nil || question.operation.descriptor.right == .nothing
-      return RightsDecision(listener: listener, isPermitted: isPermitted, rule: rule.map { ($0.number, $0.rule) })
+      // A client that no rule matches may not even use an operation that needs no right.
+      return RightsDecision(listener: listener, isPermitted: rule != nil, rule: rule.map { ($0.number, $0.rule) })
     }
   }
 }

@@ -5,7 +5,7 @@ import Wire
 
 /// A question that an administrator asks: what would happen if a client asked for an operation? `Protocol/wire.md` §6.14.
 struct RightsQuestion {
-  /// A process on this machine, or a client about which nothing is known but `principal`.
+  /// A process on this machine; without credentials, any other client.
   let client: ClientIdentity
   /// The owner of a certificate or a token that the client has; nil if it has none.
   let principal: String?
@@ -54,8 +54,8 @@ struct RightsQuestion {
       supplementaryGroups: Array(numbers.dropFirst()))
   }
 
-  /// Whether the client can connect to a socket. Processes connect to Unix sockets, and clients of which nothing is known to
-  /// others.
+  /// Whether the client can connect to a socket: a process to Unix sockets, a principal to any, and an anonymous client to
+  /// TCP sockets.
   func canBeAsked(on address: Address) -> Bool {
     switch address {
     case .unix: client.credentials != nil || principal != nil

@@ -37,7 +37,7 @@ package struct AuditEvent: Sendable {
   package let object: String?
   /// Why it failed, or what a client asked for; nil if it was done.
   package let reason: String?
-  /// How many such events there were, of which this is the only one written; nil for one.
+  /// The number of events that this one stands for; nil for one.
   package let count: Int?
 
   package init(

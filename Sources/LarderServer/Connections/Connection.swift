@@ -112,7 +112,7 @@ struct Connection: ~Copyable {
   /// Counts it as one of its principal's, instead of another's.
   /// - Returns: False if the principal has too many.
   mutating func countPrincipal(on server: ServerState, _ limits: borrowing ServerLimits) -> Bool {
-    guard let principal = server.accessControl.principal(of: self) else { return true }
+    guard let principal = server.accessControl.auditClient(of: self).principal else { return true }
     principalShare = nil
     principalShare = server.connectionCount.add(of: principal, limits)
     return principalShare != nil

@@ -27,8 +27,8 @@ extension RESPRequest {
 
   /// What the request does with channels, as it reads after "may not"; nil if it may, or does nothing with any.
   ///
-  /// Channels belong to no store, so they take a right to the server, except that anyone may subscribe to the changes of
-  /// stores: appending a change takes the right to its store.
+  /// Channels belong to no store, so they take a right to the server. Anyone may subscribe to the changes of stores, but
+  /// gets only those of stores that it may read.
   func actionOnChannels(_ bytes: RawSpan, refusedBy grants: Grants) -> String? {
     switch command {
     case .publish: return grants.onAll >= .write ? nil : "publish messages"

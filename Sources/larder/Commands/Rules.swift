@@ -15,7 +15,7 @@ struct RulesCheck: AsyncParsableCommand, OutputCommand {
     commandName: "check", abstract: "Shows whether a client may do something, and which rule says so.",
     discussion: """
       A CLIENT is a principal, the owner of a certificate or a token (web.example or principal:web.example), a user of \
-      this machine with its groups (user:ann), or a client of which nothing is known (anonymous). The OPERATION is one of \
+      this machine with its groups (user:ann), or any other client (anonymous). The OPERATION is one of \
       the protocol's, such as get, put, find, store-create or stats. The answer is that of the running server: for each \
       socket that the client can connect to, whether it may, and the first rule in larderd's setting access that permits \
       it. Without a KEY, the operation is about all of the store. The exit status is 3 if the client may not do it on any \
