@@ -220,6 +220,22 @@ class ForeignPeers(TLSCase):
         self.assertEqual(redis("get", "a"), "1\n")
         self.assertIn("NOPERM", redis("set", "a", "2"))
 
+    def test_connections_of_a_principal_in_redis_protocol(self) -> None:
+        with self.configuration.open("a") as file:
+            file.write("limits:\n  client-connections: 1\n")
+        self.reload("reloaded the configuration")
+
+        def connect(host: str) -> ssl.SSLSocket:
+            connected = socket.create_connection(("127.0.0.1", self.redis_port), 5, source_address=(host, 0))
+            return self.authority.context("web.example").wrap_socket(connected, server_hostname="127.0.0.1")
+
+        with connect("127.0.0.1") as first, connect("127.0.0.2") as second:
+            self.assertEqual(second.recv(100), b"-ERR max number of clients reached\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(second.recv(100), b"")
+            first.sendall(b"PING\r\n")
+            self.assertEqual(first.recv(100), b"+PONG\r\n")
+
     def test_plain_text_is_refused(self) -> None:
         with socket.create_connection(("127.0.0.1", self.redis_port), 5) as connected:
             connected.sendall(b"PING\r\n")

@@ -195,6 +195,18 @@ struct EventLoop: ~Copyable {
     // Requests may have arrived with the end of the handshake.
     if connection.holdsUnreadInput { deferred.append(token) }
     connections.table.add(connection)
+    guard !arrival.session.hasGreeting else { return }
+    serve(token, of: &connections) { loop, connection, spare in loop.admit(&connection, &spare) }
+  }
+
+  /// Begins to serve a client that need not introduce itself.
+  private mutating func admit(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
+    guard connection.countPrincipal(on: server, executor.limits) else {
+      end(&connection, .tooManyConnections, "max number of clients reached", &spare)
+      return settle(&connection, &spare)
+    }
+    connection.admit(server.accessControl.grants(for: connection))
+    if !connection.grants.isNothing { server.accessControl.didAdmit(connection) }
   }
 
   /// - Returns: nil if the system has no memory to poll it.
@@ -212,15 +224,9 @@ struct EventLoop: ~Copyable {
     sweepTimer.schedule(noLaterThan: now + executor.limits.helloTimeout.wholeMilliseconds)
     let sharer = Sharer(peer, connection: figures.number)
     let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
-    var connection = Connection(
+    return Connection(
       channel, token: token, session, listener: listener, figures, sharer, input: memory,
       clientState: session.makeClientState(server, mailbox, sharer), now: now)
-    if !session.hasGreeting {
-      let isCounted = connection.countPrincipal(on: server, executor.limits)
-      connection.admit(isCounted ? server.accessControl.grants(for: connection) : Grants())
-      if !connection.grants.isNothing { server.accessControl.didAdmit(connection) }
-    }
-    return connection
   }
 
   /// Releases everything that a closed connection holds outside of itself.
