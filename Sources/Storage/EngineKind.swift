@@ -108,6 +108,13 @@ package struct EngineOpening: Sendable {
   package let folder: String?
   package let fileSystem: any FileSystem
   package let now: ClockReading
+
+  package init(
+    name: StoreName, specification: StoreSpecification, folder: String?, fileSystem: any FileSystem, now: ClockReading
+  ) {
+    (self.name, self.specification, self.folder) = (name, specification, folder)
+    (self.fileSystem, self.now) = (fileSystem, now)
+  }
 }
 
 extension EngineKind: Hashable, CustomStringConvertible {
@@ -131,9 +138,30 @@ extension EngineKind {
     separatesValues: false, files: DirectoryEngine.self)
 }
 
+extension EngineKind {
+  /// The engine of stores that outlive their server, which a server has if its settings name a database.
+  package static let replicated = EngineKind(
+    "replicated", summary: "in memory, with a log in PostgreSQL that another server can take over",
+    options: [.database, .durability], isRecorded: false,
+    opener: { _, _, _ in throw NoDatabases() }, remover: { _, _ in throw NoDatabases() })
+
+  private struct NoDatabases: Error, CustomStringConvertible {
+    let description = "the server has no database for a store with the engine replicated; set databases"
+  }
+
+  /// Returns this engine with something to open its stores.
+  package func opening(with opener: @escaping Opener, removing remover: @escaping Remover) -> EngineKind {
+    EngineKind(
+      name, summary: summary, options: options, isRecorded: isRecorded, opener: opener, remover: remover)
+  }
+}
+
 extension [EngineKind] {
   /// The engines of every server.
   package static let builtIn: [EngineKind] = [.memory, .log, .directory]
+
+  /// All engines that a server can have.
+  package static let known: [EngineKind] = builtIn + [.replicated]
 
   /// Returns the engine with a name.
   /// - Throws: `StorageError.unknownEngine`.

@@ -64,6 +64,11 @@ extension EngineOption {
       Example("none", "when the operating system writes it"),
     ])
 
+  package static let database = EngineOption(
+    "database", DatabaseName.self, summary: "the database with the store's log, by its name in the server's settings",
+    validValues: "the name of a database in the server's settings", default: DatabaseName("main"),
+    examples: [Example("main", "the database of that name (default)")])
+
   static let limit = EngineOption(
     "limit", MemoryLimit.self,
     summary: "the memory of the entries, above which the least recently used ones are evicted (approximately)",

@@ -22,7 +22,11 @@ package final class Store: Sendable {
   /// has another one.
   package let incarnation: UInt64
   /// Where the history is recorded; nil if it ends with this object.
-  private let historyFile: StoreHistoryFile?
+  private let historyRecord: HistoryRecord?
+  /// What the server must hold to answer reads of the store; nil if no other server can take it over.
+  package let lease: Lease?
+  /// Where the store's engine records indexes; nil if the data directory does.
+  let records: (any StoreRecords)?
   private let damagedIndexes: Atomic<Bool>
   private let mutex: Lock<EntryMap>
   /// The number of threads that sleep until they get the lock.
@@ -42,7 +46,8 @@ package final class Store: Sendable {
     commitWriter = nil
     keptKeys = nil
     damagedIndexes = Atomic(false)
-    (incarnation, historyFile) = (StoreHistory.makeIncarnation(), nil)
+    (incarnation, historyRecord) = (StoreHistory.makeIncarnation(), nil)
+    (lease, records) = (nil, nil)
     mutex = Lock(EntryMap(limitBytes: limit?.bytes, budgets: budgets))
   }
 
@@ -56,11 +61,11 @@ package final class Store: Sendable {
       incarnation: StoreHistory.makeIncarnation(), recordedIn: nil, keptKeys: nil, hasDamagedIndexes: false)
   }
 
-  /// - Parameter historyFile: Where the store's history is recorded as closed when it is.
+  /// - Parameter historyRecord: Where the store's history is recorded as closed when it is.
   private init(
     name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap,
     writingTo engine: any Engine, durability: Durability, incarnation: UInt64,
-    recordedIn historyFile: StoreHistoryFile?, keptKeys: KeptKeys?,
+    recordedIn historyRecord: HistoryRecord?, keptKeys: KeptKeys?,
     hasDamagedIndexes: Bool
   ) {
     self.name = name
@@ -69,12 +74,16 @@ package final class Store: Sendable {
     self.commitWriter = commitWriter
     self.keptKeys = keptKeys
     damagedIndexes = Atomic(hasDamagedIndexes)
-    (self.incarnation, self.historyFile) = (incarnation, historyFile)
+    (self.incarnation, self.historyRecord) = (incarnation, historyRecord)
+    (lease, records) = (engine.lease, engine.records)
     mutex = Lock(map)
     commitWriter.start(self)
   }
 
   package var engine: EngineKind { specification.engine }
+
+  /// Whether another server has taken the store over, or could have.
+  package var isLost: Bool { commitWriter?.hasLostStore ?? false }
   /// The memory limit for the entries; nil for no limit.
   package var limit: MemoryLimit? { specification.limit }
 
@@ -97,14 +106,14 @@ package final class Store: Sendable {
 
   /// Records that all commits have been written, so that the history continues when the store is next opened.
   private func recordClosing() {
-    guard let historyFile, let commitWriter, commitWriter.failure == nil else { return }
+    guard let historyRecord, let commitWriter, commitWriter.failure == nil else { return }
     let history: StoreHistory? = access { map in
       guard !map.isDropped, commitWriter.isDurable(map.revisions.last) else { return nil }
       return StoreHistory(
         incarnation: incarnation, state: .closed, revision: map.revisions.last, commitRevision: map.commitRevision)
     }
     // Without the record, another history begins then, which is always right.
-    if let history { try? historyFile.write(history) }
+    if let history { try? historyRecord.write(history) }
   }
 
   /// Runs `body` with exclusive access to the map. Keep it short, and never call `access` of any store from inside.
@@ -186,6 +195,8 @@ package final class Store: Sendable {
 extension Store: CommitSource {
   /// The number of locations to update under one acquisition of the lock.
   private static let locationsPerAccess = 64
+  /// The bytes of records of a snapshot to copy under one acquisition of the lock.
+  private static let recordBytesPerAccess = 64 << 10
 
   package func read<Result>(_ body: (borrowing EntryMap) -> sending Result) -> sending Result {
     access { map in body(map) }
@@ -205,6 +216,38 @@ extension Store: CommitSource {
   }
 
   package func wake() { commitWriter?.wake() }
+
+  package func takeSnapshot() -> Snapshot? {
+    access { map in
+      guard !map.isDropped, !map.isDiverted else { return nil }
+      return map.snapshot(now: monotonicMilliseconds(), isPinned: true)
+    }
+  }
+
+  package func addRecords(
+    of snapshot: Snapshot, from rank: Int, to buffer: inout CommitBuffer, upTo byteCount: Int
+  ) throws(StorageError) -> Int {
+    let now = ClockReading.now
+    var next = rank
+    while next < snapshot.count, buffer.count < byteCount {
+      let limit = min(byteCount, buffer.count + Self.recordBytesPerAccess)
+      next += try accessInTurn { map throws(StorageError) in
+        try map.scan(ranks: next..<snapshot.count, reverse: false, in: snapshot, now: now.monotonic) { entry in
+          guard let value = unsafe entry.value else {
+            preconditionFailure("a store with values in files has snapshots of its own")
+          }
+          unsafe buffer.put(
+            entry.key, value, kind: entry.kind == .list ? .list : .single,
+            expiry: entry.expiry == 0 ? 0 : now.wall(ofMonotonic: entry.expiry), revision: entry.revision)
+          return buffer.count < limit
+        }
+      }
+    }
+    buffer.seal()
+    return next
+  }
+
+  package func endSnapshot(_ snapshot: Snapshot) { access { $0.end(snapshot) } }
 }
 
 // MARK: Opening
@@ -240,8 +283,6 @@ extension Store {
       if requiresIndexes { throw error }
       indexDamage = error
     }
-    let historyFile = data?.historyFile(of: description.name)
-    let recorded = try historyFile?.read()
     var map = EntryMap(budgets: budgets)
     var opening = StoreOpening()
     let engine: any Engine
@@ -250,6 +291,21 @@ extension Store {
         name: description.name, specification: description.specification, folder: folder,
         fileSystem: data?.fileSystem ?? LocalFileSystem(), now: now),
       into: &map, progress: progress)
+    let historyRecord: HistoryRecord?
+    let recorded: StoreHistory?
+    do {
+      if let records = engine.records {
+        historyRecord = .engine(records)
+        indexes = try records.indexes()
+      } else {
+        historyRecord = data.map { .file($0.historyFile(of: description.name)) }
+      }
+      recorded = try historyRecord?.read()
+    } catch {
+      engine.stopBackgroundWork()
+      try? engine.close()
+      throw error
+    }
     if let indexDamage {
       opening.remarks.append(
         "\(indexDamage.summary); the store is served without indexes, until they are created again")
@@ -262,12 +318,12 @@ extension Store {
     opening.milliseconds = monotonicMilliseconds() - now.monotonic
     let store = Store(
       name: description.name, description.specification, map: map, writingTo: engine,
-      durability: description.durability, incarnation: history.incarnation, recordedIn: historyFile,
+      durability: description.durability, incarnation: history.incarnation, recordedIn: historyRecord,
       keptKeys: description.engine.separatesValues ? data?.keptKeys(of: description.name) : nil,
       hasDamagedIndexes: indexDamage != nil)
     do {
       // Before any client can write.
-      try historyFile?.write(history)
+      try historyRecord?.write(history)
       try store.restoreIndexes(indexes)
     } catch {
       store.close()

@@ -23,6 +23,8 @@ package final class StoreCatalog: Sendable {
   private let stores = Lock<[StoreName: Store]>([:])
   /// The stores that can't be served. They keep their names until they are dropped.
   private let damagedStores = Lock<[StoreName: DamagedStore]>([:])
+  /// The stores that other servers serve, or could, with the reasons why this one doesn't.
+  private let storesElsewhere = Lock<[StoreName: String]>([:])
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
@@ -102,6 +104,7 @@ package final class StoreCatalog: Sendable {
   package func create(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
     try changeLock.withLock { _ throws(StorageError) in
       if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
+      if reasonElsewhere(name) != nil { throw .storeExists(name, specification.engine) }
       try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
       stores.withLock { $0[name] = store }
@@ -122,11 +125,12 @@ package final class StoreCatalog: Sendable {
     return false
   }
 
-  /// Creates those of the stores that don't exist yet: all of them, or none. A damaged store exists.
+  /// Creates those of the stores that don't exist yet: all of them, or none. A damaged store exists, and so does one that
+  /// another server serves.
   package func ensureAll(_ specifications: [(StoreName, StoreSpecification)]) throws(StorageError) {
     var created: [StoreName] = []
     do throws(StorageError) {
-      for (name, specification) in specifications where damage(of: name) == nil {
+      for (name, specification) in specifications where damage(of: name) == nil && reasonElsewhere(name) == nil {
         if try ensure(name, specification) { created.append(name) }
       }
     } catch {
@@ -136,6 +140,7 @@ package final class StoreCatalog: Sendable {
   }
 
   private func make(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
+    let specification = try specification.served(by: engines)
     let engine = specification.engine
     guard engine.isDurable else {
       return Store(name: name, engine: engine, limit: specification.limit, budgets: budgets)
@@ -146,11 +151,16 @@ package final class StoreCatalog: Sendable {
       if engine.isRecorded { try data?.create(description) }
       do {
         return try Store.open(description, in: data, budgets: budgets).store
+      } catch let error as StorageError {
+        if engine.isRecorded { try? data?.drop(name) }
+        throw error
       } catch {
         // A store that stayed behind could be neither created again nor dropped, and might make the next start fail.
         if engine.isRecorded { try? data?.drop(name) }
         throw error
       }
+    } catch let error as StorageError {
+      throw error
     } catch {
       throw StorageError.unreadable("\(error)")
     }
@@ -182,8 +192,11 @@ package final class StoreCatalog: Sendable {
   package func open(_ name: StoreName) throws(StorageError) -> Store {
     if let store = stores.withLock({ $0[name] }) { return store }
     if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
+    if let reason = reasonElsewhere(name) { throw .servedElsewhere(name, reason) }
     throw .unknownStore(name)
   }
+
+  private func reasonElsewhere(_ name: StoreName) -> String? { storesElsewhere.withLock { $0[name] } }
 
   /// Returns why a store can't be served; nil if there is no such store.
   private func damage(of name: StoreName) -> String? { damagedStores.withLock { $0[name]?.reason } }
@@ -193,20 +206,21 @@ package final class StoreCatalog: Sendable {
   /// - Throws: `unknownStore`, or `unreadable` if its files can't be removed.
   package func drop(_ name: StoreName) throws(StorageError) {
     try changeLock.withLock { _ throws(StorageError) in
+      // A store that others could take over stays if it can't be removed.
+      if let store = stores.withLock({ $0[name] }), store.lease != nil { try remove(name, store.specification) }
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else {
-        guard let damaged = damagedStores.withLock({ $0[name] }) else { throw .unknownStore(name) }
+        guard let damaged = damagedStores.withLock({ $0[name] }) else {
+          if let reason = reasonElsewhere(name) { throw .servedElsewhere(name, reason) }
+          throw .unknownStore(name)
+        }
         try remove(name, damaged.specification)
         damagedStores.withLock { _ = $0.removeValue(forKey: name) }
         return
       }
-      let (waiters, commitWaiters) = store.access { map in
-        defer { map.drop() }
-        return (map.drainChangeWaiters(), map.drainCommitWaiters())
-      }
-      for waiter in waiters { waiter.storeDidChange() }
-      for waiter in commitWaiters { waiter() }
+      discardContents(of: store)
       guard store.commitWriter != nil else { return }
       store.close()
+      guard store.lease == nil else { return }
       do throws(StorageError) { try remove(name, store.specification) } catch {
         // Another store must not find what this one has left. It can be dropped again.
         let damage = DamagedStore(
@@ -214,6 +228,65 @@ package final class StoreCatalog: Sendable {
         damagedStores.withLock { $0[name] = damage }
         throw error
       }
+    }
+  }
+
+  /// Frees the memory of a store that was removed from the table, and tells those who wait for it.
+  private func discardContents(of store: Store) {
+    let (waiters, commitWaiters) = store.access { map in
+      defer { map.drop() }
+      return (map.drainChangeWaiters(), map.drainCommitWaiters())
+    }
+    for waiter in waiters { waiter.storeDidChange() }
+    for waiter in commitWaiters { waiter() }
+  }
+
+  // MARK: Stores that servers share
+
+  /// Gives up the stores that other servers have taken over, and opens those that nobody serves. May wait for the
+  /// network.
+  /// - Parameters:
+  ///   - onOpen: Called with what was found in each store that was opened.
+  ///   - onFailure: Called with the name of each store that could not be opened, and the reason.
+  /// - Returns: The stores that were given up.
+  package func update(
+    from shared: any SharedStores, onOpen: (StoreName, StoreOpening) -> Void,
+    onFailure: (StoreName, String) -> Void
+  ) -> (lost: [StoreName], failure: String?) {
+    let lost = all.filter(\.isLost)
+    for store in lost {
+      changeLock.withLock { _ in
+        storesElsewhere.withLock { $0[store.name] = "another server has taken it over" }
+        stores.withLock { _ = $0.removeValue(forKey: store.name) }
+        discardContents(of: store)
+        store.close()
+      }
+    }
+    let served = Set(all.filter { $0.lease != nil }.map(\.name))
+    var survey = shared.survey(serving: served)
+    if survey.failure == nil {
+      storesElsewhere.withLock { $0 = survey.elsewhere }
+      for description in survey.toOpen {
+        do { try openShared(description, onOpen) } catch {
+          survey.elsewhere[description.name] = "\(error)"
+          storesElsewhere.withLock { $0[description.name] = "\(error)" }
+          onFailure(description.name, "\(error)")
+        }
+      }
+    }
+    return (lost.map(\.name), survey.failure)
+  }
+
+  private func openShared(_ description: StoreDescription, _ onOpen: (StoreName, StoreOpening) -> Void) throws {
+    try changeLock.withLock { _ in
+      // A client may have created it meanwhile.
+      guard stores.withLock({ $0[description.name] }) == nil else { return }
+      if damage(of: description.name) != nil { throw StorageError.storeExists(description.name, description.engine) }
+      try stores.withLock { stores throws(StorageError) in try checkCanAdd(description.name, to: stores) }
+      let (store, opening) = try Store.open(description, in: nil, budgets: budgets)
+      onOpen(store.name, opening)
+      storesElsewhere.withLock { _ = $0.removeValue(forKey: store.name) }
+      stores.withLock { $0[store.name] = store }
     }
   }
 
@@ -269,6 +342,7 @@ package final class StoreCatalog: Sendable {
 
   /// Writes the definitions of a durable store's indexes to the data directory.
   private func record(_ indexes: [DocumentIndex], of store: Store) throws(StorageError) {
+    if let records = store.records { return try record(indexes, in: records) }
     guard store.engine.isRecorded, let data else { return }
     if store.hasDamagedIndexes { data.keepDamagedIndexes(of: store.name) }
     do throws(DataDirectoryError) { try data.setIndexes(indexes, of: store.name) } catch {
@@ -278,10 +352,24 @@ package final class StoreCatalog: Sendable {
     store.didRecordIndexes()
   }
 
+  /// Writes the definitions of a store's indexes to where its engine records them.
+  private func record(_ indexes: [DocumentIndex], in records: any StoreRecords) throws(StorageError) {
+    do throws(EngineError) { try records.record(IndexDefinitions.bytes(of: indexes), as: .indexes) } catch {
+      switch error {
+      case .noSpace: throw .diskFull
+      case .failed(let reason): throw .unreadable(reason)
+      case .transient(let reason): throw .engineUnavailable(reason)
+      }
+    }
+  }
+
   // MARK: The list
 
   /// The names of the stores that are damaged and not served, in order.
   package var damagedNames: [StoreName] { damagedStores.withLock { $0.keys.sorted() } }
+
+  /// The stores that other servers serve, or that wait to be taken over, with the reasons why this one doesn't.
+  package var elsewhere: [StoreName: String] { storesElsewhere.withLock { $0 } }
 
   /// All stores that are served, in any order.
   package var all: [Store] { stores.withLock { Array($0.values) } }

@@ -63,6 +63,14 @@ package struct StoreSpecification: Equatable, Sendable {
     return specification
   }
 
+  /// Returns the same specification with that one of some engines that has the engine's name.
+  /// - Throws: `unknownEngine`.
+  func served(by engines: [EngineKind]) throws(StorageError) -> StoreSpecification {
+    StoreSpecification(try engines.named(engine.name), values)
+  }
+
+  private init(_ engine: EngineKind, _ values: [String: String]) { (self.engine, self.values) = (engine, values) }
+
   /// Returns whether a store with another specification is what this one requests: it has the same engine, and the same
   /// values of all options that this one has.
   package func fits(_ other: StoreSpecification) -> Bool {

@@ -140,6 +140,11 @@ struct CommandFailure: Error {
     self.shownRevision = shownRevision
   }
 
+  static let leaseLost = CommandFailure(
+    .tooManyRequests,
+    "the server can't be sure that it still serves the store, because the store's database has not responded in time; try "
+      + "again later")
+
   static let tooManyOfPrincipal = CommandFailure(
     .tooManyConnections,
     "the principal has the maximum number of connections already (limits.client-connections); close some")

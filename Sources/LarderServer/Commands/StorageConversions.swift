@@ -10,7 +10,7 @@ extension ErrorCode {
       switch error {
       case .invalidStoreName, .unknownEngine, .invalidOption, .noDataDirectory, .indexesTooLarge: .illegalArgument
       case .storeExists: .storeExists
-      case .unknownStore, .storeDropped: .storeUnknown
+      case .unknownStore, .storeDropped, .servedElsewhere: .storeUnknown
       case .tooManyStores: .tooManyStores
       case .indexExists: .indexExists
       case .unknownIndex: .indexUnknown

@@ -227,6 +227,10 @@ private enum StoreFigureHelp {
     "directory_files_waiting": "Entries whose files have not been written yet.",
     "directory_journal_bytes": "Size of the frames in the journals whose entries may not have files yet.",
     "directory_journal_capacity_bytes": "Size of the journals' files.",
+    "replicated_position": "Position of the last commit in the shared log.",
+    "replicated_log_bytes": "Size of the commits since the newest snapshot.",
+    "replicated_written_bytes_total": "Bytes of commits appended to the shared log.",
+    "replicated_snapshots_total": "Snapshots written to the shared log.",
   ]
 }
 

@@ -1,3 +1,4 @@
+import Platform
 import Storage
 import Wire
 
@@ -17,6 +18,8 @@ struct ReplyBuffer: ~Copyable {
   private var missingValues: [MissingValue] = []
   private var attachedValues: [AttachedValue] = []
   private var attachedByteCount = 0
+  /// What the server must hold when it sends the replies.
+  private var leases: [Lease] = []
 
   @inline(__always)
   var isEmpty: Bool { bytes.isEmpty }
@@ -34,7 +37,25 @@ struct ReplyBuffer: ~Copyable {
     bytes.removeAll()
     if hasAttachedValues { _ = takeAttachedValues() }
     removeGates()
+    if !leases.isEmpty { leases.removeAll(keepingCapacity: true) }
     if bytes.capacity > maxKeptBytes { bytes.releaseStorage() }
+  }
+
+  // MARK: Leases
+
+  /// Requires that the server holds a lease when it sends the replies, because they show what is in a store.
+  mutating func require(_ lease: Lease) {
+    if !leases.contains(where: { $0 === lease }) { leases.append(lease) }
+  }
+
+  /// Returns whether the server holds all leases that the replies require, and forgets these.
+  @inline(__always)
+  mutating func checkLeases() -> Bool { leases.isEmpty || takeLeases() }
+
+  private mutating func takeLeases() -> Bool {
+    let now = monotonicMilliseconds()
+    defer { leases.removeAll(keepingCapacity: true) }
+    return leases.allSatisfy { $0.isHeld(at: now) }
   }
 
   // MARK: Durability

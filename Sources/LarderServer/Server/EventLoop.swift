@@ -532,12 +532,14 @@ struct EventLoop: ~Copyable {
     guard !connection.streams.isEmpty, !connection.waits.isPaused else { return }
     let session = connection.session
     if connection.waits.isAwaitingStream { session.executeAhead(of: &connection, on: &executor, into: &replies) }
+    for stream in connection.streams { if let lease = stream.store.lease { replies.require(lease) } }
     session.continueStreams(of: &connection, notifying: &watchers, on: &executor, into: &replies)
     if connection.phase == .inputEnded { _ = endStreams(of: &connection, .lackOfCredit, &replies) }
     if let deadline = connection.creditDeadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
   }
 
   private mutating func send(_ replies: inout ReplyBuffer, to connection: inout Connection) {
+    guard replies.checkLeases() || replies.isEmpty else { return abandon(&replies, to: &connection) }
     if !connection.mustHold(replies) {
       replies.removeGates()
     } else if connection.holdUntilDurable(
@@ -551,6 +553,12 @@ struct EventLoop: ~Copyable {
     guard queued > 0 else { return }
     buffers.outboxDidChange(&connection, by: queued)
     sweepTimer.schedule(noLaterThan: now + executor.limits.writeTimeout.wholeMilliseconds)
+  }
+
+  /// Ends a connection without its replies, because another server may have changed since what they show.
+  private mutating func abandon(_ replies: inout ReplyBuffer, to connection: inout Connection) {
+    replies.reset(maxKeptBytes: .max)
+    connection.phase = .closed
   }
 
   /// Sends the outbox, now that the socket accepts more, and then continues what had to wait for that.

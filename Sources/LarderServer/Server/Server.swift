@@ -23,6 +23,7 @@ package final class Server: Sendable {
   private let acceptors: Lock<[Acceptor]?>
   private let metrics: [MetricsListener]
   private let memoryMonitor: MemoryMonitor
+  private let sharing: SharedStoreWatch?
 
   /// Opens the stores, binds all addresses and begins to serve.
   /// - Throws: `StorageError` for a store that can't be created, what is wrong with a store that can't be opened if the
@@ -41,6 +42,7 @@ package final class Server: Sendable {
       onRefusal: configuration.onRefusal, auditing: configuration.auditing)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []
+    var sharing: SharedStoreWatch?
     do {
       for socket in configuration.metricsSockets {
         metrics.append(try MetricsListener(configuration.adopt(socket, forMetrics: true), state))
@@ -51,11 +53,16 @@ package final class Server: Sendable {
       try state.stores.openAll(
         isStrict: configuration.isStrict, configuration.onStoreOpened, onDamage: configuration.onStoreDamaged,
         progress: configuration.onOpeningProgress)
-      try state.stores.ensureAll(configuration.stores.map { ($0.name, $0.specification) })
+      sharing = configuration.sharedStores.map { shared in
+        SharedStoreWatch(shared, of: state, creating: configuration.stores, configuration.onSharedStores)
+      }
+      try state.stores.ensureAll(configuration.ownStores.map { ($0.name, $0.specification) })
       state.memory.setLimit(configuration.limits.memoryLimit?.bytes)
     } catch {
       for listener in metrics { listener.stop() }
+      sharing?.stop()
       state.stores.close()
+      sharing?.leave()
       throw error
     }
     var workers: [Worker] = []
@@ -94,7 +101,9 @@ package final class Server: Sendable {
       handshaker?.stop()
       for worker in workers { worker.beginDrain() }
       for listener in metrics { listener.stop() }
+      sharing?.stop()
       state.stores.close()
+      sharing?.leave()
       throw error
     }
     configuration.willServe()
@@ -105,6 +114,7 @@ package final class Server: Sendable {
     self.handshaker = handshaker
     self.acceptors = Lock(acceptors)
     self.metrics = metrics
+    self.sharing = sharing
     state.expiryTimer.start(state)
     memoryMonitor = MemoryMonitor(state)
     state.setReadiness(.ready)
@@ -179,15 +189,17 @@ package final class Server: Sendable {
     state.expiryTimer.stop()
     state.events.stop()
     memoryMonitor.stop()
+    sharing?.stop()
     for acceptor in acceptors.withLock({ $0.take() }) ?? [] { acceptor.stop() }
     handshaker?.stop()
     for worker in workers { worker.beginDrain() }
-    DispatchQueue.global().async { [workers, state, metrics] in
+    DispatchQueue.global().async { [workers, state, metrics, sharing] in
       for worker in workers { worker.waitUntilDrained() }
       // A client may have gone away while its request was executed.
       state.storeChanges.sync {}
       state.largeCommits.stop()
       state.stores.close()
+      sharing?.leave()
       for listener in metrics { listener.stop() }
       state.accessControl.finish()
       completion()

@@ -59,6 +59,10 @@ package struct ServerConfiguration: Sendable {
   package var stores: [NamedStore] = []
   /// The engines that stores can have.
   package var engines: [EngineKind] = .builtIn
+  /// The stores that this server shares with others; nil if it shares none.
+  package var sharedStores: (any SharedStores)?
+  /// Called for what happens to shared stores, from any thread.
+  package var onSharedStores: @Sendable (SharedStoreEvent) -> Void = { _ in }
   /// The absolute path of the data directory; nil for a server without stores that one records.
   package var dataPath: String?
   /// Where the files of durable stores are.
@@ -85,6 +89,9 @@ package struct ServerConfiguration: Sendable {
   package init(addresses: [Address]) {
     self.addresses = addresses
   }
+
+  /// The stores from the start that no other server can serve.
+  var ownStores: [NamedStore] { stores.filter { $0.specification.engine != .replicated } }
 }
 
 /// What the server accepts from its clients, and how long it waits for them. `Server.change` changes them while the

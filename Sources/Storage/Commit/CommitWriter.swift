@@ -68,6 +68,9 @@ package final class CommitWriter: @unchecked Sendable {
   /// The reason why the writer has failed; nil if it has not.
   package var failure: StorageError? { state.withLock { $0.failure } }
 
+  /// Whether another server has taken the store over, or could have.
+  var hasLostStore: Bool { engine.hasLostStore }
+
   /// The times that commits took to be written, and synced if the store promises that.
   package let commitTimes = DurationHistogram()
   package var syncTimes: DurationHistogram? { engine.syncTimes }

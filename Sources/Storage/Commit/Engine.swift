@@ -81,9 +81,22 @@ package protocol Engine: AnyObject {
 
   /// The times that the disk took to sync; nil if the engine doesn't measure them.
   var syncTimes: DurationHistogram? { get }
+
+  /// What the server must hold to answer reads; nil for a store that no other server can take over. It never changes.
+  var lease: Lease? { get }
+
+  /// Whether another server has taken the store over, or could have. It never becomes false again. Safe to read from any
+  /// thread.
+  var hasLostStore: Bool { get }
+
+  /// Where the store's indexes and history are recorded, if not in the data directory. It never changes.
+  var records: (any StoreRecords)? { get }
 }
 
 extension Engine {
+  package var lease: Lease? { nil }
+  package var hasLostStore: Bool { false }
+  package var records: (any StoreRecords)? { nil }
   package var waitsOutside: Bool { false }
   package var removalReserveByteCount: Int { 0 }
   package var isReservingSpace: Bool { false }
@@ -112,6 +125,18 @@ package protocol MaintenanceContext: AnyObject, Sendable {
 
   /// Makes the commit thread call `performMaintenance` again.
   func wake()
+
+  /// Takes a snapshot, which stays until `endSnapshot`; nil while a large commit is being made.
+  func takeSnapshot() -> Snapshot?
+
+  /// Adds records of the entries of a snapshot, in the order of their keys, until the buffer has that many bytes.
+  /// - Parameter rank: That of the first entry.
+  /// - Returns: The rank of the next entry.
+  func addRecords(
+    of snapshot: Snapshot, from rank: Int, to buffer: inout CommitBuffer, upTo byteCount: Int
+  ) throws(StorageError) -> Int
+
+  func endSnapshot(_ snapshot: Snapshot)
 }
 
 /// The store whose commits a `CommitWriter` makes durable.

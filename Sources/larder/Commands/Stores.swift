@@ -82,7 +82,7 @@ struct Create: AsyncParsableCommand {
       try await connection.client().createStore(name, engine: engine)
     } catch let error as LarderError where error.kind == .illegalArgument {
       let kind = engine.prefix { $0 != "?" }
-      let known = [EngineKind].builtIn.map(\.name)
+      let known = [EngineKind].known.map(\.name)
       guard !known.contains(String(kind)) else { throw error }
       throw CommandFailure(error, suggestion: SpellingSuggestion.nearest(to: String(kind), of: known))
     }
@@ -92,22 +92,22 @@ struct Create: AsyncParsableCommand {
 /// What help says about the engines.
 private enum EngineHelp {
   /// The names in a sentence: "memory, log or directory".
-  static let names = list([EngineKind].builtIn.map(\.name), "or")
+  static let names = list([EngineKind].known.map(\.name), "or")
 
   /// A line for each engine.
   static let engines = table(
-    [EngineKind].builtIn.map { engine in
+    [EngineKind].known.map { engine in
       (engine.name, engine.isRecorded ? "\(engine.summary); needs larderd --data" : engine.summary)
     })
 
   /// A paragraph for each option, with a line for each example. Engines that share an option share its paragraph.
   static let options = {
     var options: [EngineOption] = []
-    for option in [EngineKind].builtIn.flatMap(\.options) where !options.contains(where: { $0.name == option.name }) {
+    for option in [EngineKind].known.flatMap(\.options) where !options.contains(where: { $0.name == option.name }) {
       options.append(option)
     }
     return options.map { option in
-      let engines = [EngineKind].builtIn.filter { $0.options.contains { $0.name == option.name } }.map(\.name)
+      let engines = [EngineKind].known.filter { $0.options.contains { $0.name == option.name } }.map(\.name)
       return "The option \(option.name) of \(list(engines, "and")) states \(option.summary):\n"
         + table(option.examples.map { ("\(engines[0])?\(option.name)=\($0.value)", $0.help) })
     }.joined(separator: "\n")
@@ -127,7 +127,7 @@ private enum EngineHelp {
 
 /// The engines that completion offers.
 enum EngineCompletion {
-  static let specifications = [EngineKind].builtIn.flatMap { engine in
+  static let specifications = [EngineKind].known.flatMap { engine in
     [engine.name]
       + engine.options.flatMap { option in option.examples.map { "\(engine)?\(option.name)=\($0.value)" } }
   }

@@ -1,0 +1,82 @@
+import Dispatch
+import Platform
+import Storage
+
+/// Watches the stores that this server shares with others: takes over those of servers that have died, and gives up those
+/// that others have taken over.
+final class SharedStoreWatch: Sendable {
+  /// The pause between two looks at the stores, in milliseconds.
+  private static let pause = 500
+
+  private let shared: any SharedStores
+  private let state: ServerState
+  /// The stores that are created unless they exist.
+  private let wanted: [ServerConfiguration.NamedStore]
+  private let onEvent: @Sendable (SharedStoreEvent) -> Void
+  private let stopping = DispatchSemaphore(value: 0)
+  private let stopped = DispatchSemaphore(value: 0)
+  /// What was last reported about each store, and about all of them under nil, so that it is reported once.
+  private let reported = Lock<[StoreName?: String]>([:])
+
+  /// Looks at the stores once, and then again and again until `stop`.
+  /// - Parameter stores: Those that the configuration names.
+  init(
+    _ shared: any SharedStores, of state: ServerState, creating stores: [ServerConfiguration.NamedStore],
+    _ onEvent: @escaping @Sendable (SharedStoreEvent) -> Void
+  ) {
+    (self.shared, self.state, self.onEvent) = (shared, state, onEvent)
+    wanted = stores.filter { $0.specification.engine == .replicated }
+    look()
+    DispatchQueue(label: "larder.shared-stores").async {
+      while self.stopping.wait(timeout: .now() + .milliseconds(Self.pause)) == .timedOut { self.look() }
+      self.stopped.signal()
+    }
+  }
+
+  /// Stops watching. The stores stay.
+  func stop() {
+    stopping.signal()
+    stopped.wait()
+  }
+
+  /// Tells the other servers that this one, whose stores are closed, serves no more.
+  func leave() { shared.leave() }
+
+  private func look() {
+    let (lost, failure) = state.stores.update(from: shared) { name, opening in
+      reported.withLock { _ = $0.removeValue(forKey: name) }
+      onEvent(.opened(name, opening))
+    } onFailure: { name, reason in
+      report(reason, of: name)
+    }
+    if !lost.isEmpty { state.storeWasDropped() }
+    for name in lost { onEvent(.lost(name)) }
+    report(failure, of: nil)
+    guard failure == nil else { return }
+    for store in wanted {
+      do throws(StorageError) { try state.stores.ensureAll([(store.name, store.specification)]) } catch {
+        report("\(error)", of: store.name)
+      }
+    }
+  }
+
+  /// Reports a failure, or that it has ended, unless it was reported.
+  private func report(_ failure: String?, of name: StoreName?) {
+    let isNew = reported.withLock { reported in
+      defer { reported[name] = failure }
+      return reported[name] != failure
+    }
+    if isNew { onEvent(.failure(name, failure)) }
+  }
+}
+
+/// What happens to the stores that servers share.
+package enum SharedStoreEvent: Sendable {
+  /// This server serves the store now.
+  case opened(StoreName, StoreOpening)
+  /// Another server has taken the store over, or could have.
+  case lost(StoreName)
+  /// A store can't be opened for this reason, or, without a name, nothing can be found out about any of them. No reason
+  /// means that this has ended.
+  case failure(StoreName?, String?)
+}

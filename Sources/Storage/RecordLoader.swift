@@ -1,0 +1,107 @@
+/// Loads records that a `CommitBuffer` has written, wherever they were kept, into an empty map: first those of a
+/// snapshot, if there is one, and then those of the commits after it.
+///
+/// It verifies all of them, so that no damage reaches the map or traps in it.
+package struct RecordLoader {
+  private let now: ClockReading
+  private var loader = BulkLoader()
+  private var lastRevision: UInt64 = 0
+  private var lastKey: [UInt8] = []
+
+  /// - Parameters:
+  ///   - now: The current time.
+  ///   - entries: About how many entries there are.
+  package init(
+    at now: ClockReading, expecting entries: Int, into map: inout EntryMap
+  ) throws(RecordLoadingError) {
+    self.now = now
+    do throws(StorageError) { try map.beginLoading(entries: entries) } catch { throw .noMemory(error) }
+  }
+
+  /// Loads some of the records of a snapshot, which are in the order of their keys.
+  /// - Parameter revision: The revision of the snapshot. No record has a later one.
+  package mutating func loadSnapshot(
+    _ bytes: UnsafeRawBufferPointer, revision: UInt64, into map: inout EntryMap
+  ) throws(RecordLoadingError) {
+    try load(unsafe CommitReader(bytes), into: &map) { loader, operation throws(RecordLoadingError) in
+      guard operation.kind == .single || operation.kind == .list, (1...revision).contains(operation.revision),
+        unsafe loader.lastKey.isEmpty || loader.lastKey.lexicographicallyPrecedes(operation.key)
+      else { throw .damaged("the records of a snapshot are out of order") }
+      loader.lastKey.removeAll(keepingCapacity: true)
+      unsafe loader.lastKey.append(contentsOf: operation.key)
+      return true
+    }
+    lastRevision = revision
+  }
+
+  /// Loads the records of commits, whose revisions ascend. Skips those that the snapshot includes.
+  package mutating func loadCommits(
+    _ bytes: UnsafeRawBufferPointer, into map: inout EntryMap
+  ) throws(RecordLoadingError) {
+    let first = lastRevision
+    try load(unsafe CommitReader(bytes), into: &map) { loader, operation throws(RecordLoadingError) in
+      guard operation.revision > first else { return false }
+      guard operation.revision >= loader.lastRevision, CommitBuffer.revisions.contains(operation.revision) else {
+        throw .damaged("revisions are out of order")
+      }
+      loader.lastRevision = operation.revision
+      return true
+    }
+  }
+
+  /// Finishes loading the map, and returns its revision.
+  package mutating func finish(_ map: inout EntryMap) throws(RecordLoadingError) -> UInt64 {
+    do throws(StorageError) { try loader.finish(&map, revision: lastRevision) } catch { throw .noMemory(error) }
+    return lastRevision
+  }
+
+  /// - Parameter accepts: Returns whether an operation is to be loaded.
+  private mutating func load(
+    _ reader: CommitReader, into map: inout EntryMap,
+    where accepts: (inout RecordLoader, CommitOperation) throws(RecordLoadingError) -> Bool
+  ) throws(RecordLoadingError) {
+    var reader = reader
+    while true {
+      let next: CommitOperation?
+      do throws(CommitDamage) { next = try reader.next() } catch { throw .damaged(error.reason) }
+      guard let operation = next else { break }
+      if let problem = operation.invalidContents { throw .damaged(problem) }
+      guard try accepts(&self, operation) else { continue }
+      do throws(StorageError) { try apply(operation, to: &map) } catch { throw .noMemory(error) }
+    }
+    do throws(StorageError) { try loader.flush(into: &map) } catch { throw .noMemory(error) }
+  }
+
+  private mutating func apply(_ operation: CommitOperation, to map: inout EntryMap) throws(StorageError) {
+    let revision = operation.revision
+    switch operation.kind {
+    case .single, .list:
+      guard operation.expiry == 0 || operation.expiry > now.wall else {
+        return unsafe try loader.remove(operation.key, revision: revision, from: &map)
+      }
+      let expiry = operation.expiry == 0 ? 0 : now.monotonic(ofWall: operation.expiry)
+      let kind: EntryKind = operation.kind == .single ? .single : .list
+      unsafe try loader.put(
+        operation.key, operation.value, kind: kind, expiry: expiry, revision: revision, into: &map)
+    case .delete: unsafe try loader.remove(operation.key, revision: revision, from: &map)
+    case .deleteAll: try loader.removeAll(revision: revision, from: &map)
+    }
+  }
+}
+
+/// Why records can't be loaded.
+package enum RecordLoadingError: Error, Equatable, Sendable {
+  /// They are not what was written, for this reason.
+  case damaged(String)
+  /// The entries don't fit into memory.
+  case noMemory(StorageError)
+}
+
+extension RecordLoadingError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .damaged(let reason): reason
+    case .noMemory(let error): "\(error)"
+    }
+  }
+}
