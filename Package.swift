@@ -102,13 +102,18 @@ let package = Package(
     .target(
       name: "Storage", dependencies: ["Basics", "CLinux", "Documents", "EntryFiles", "Platform"],
       swiftSettings: settings),
+    .target(name: "Replication", dependencies: ["Basics", "Platform", "Storage"], swiftSettings: settings),
+    .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    .target(
+      name: "PostgresLog", dependencies: ["CPostgreSQL", "Platform", "Replication", "Storage"], swiftSettings: settings),
     .target(
       name: "LarderServer", dependencies: ["Basics", "Documents", "Wire", "Storage", "Tokens", "Platform"],
       swiftSettings: settings),
     .target(
       name: "LarderService",
       dependencies: [
-        "Basics", "EntryFiles", "LarderServer", "Storage", "Systemd", "Platform", "TLS", "Tokens", "Wire", "YAML",
+        "Basics", "EntryFiles", "LarderServer", "Platform", "PostgresLog", "Replication", "Storage", "Systemd", "TLS",
+        "Tokens", "Wire", "YAML",
       ],
       swiftSettings: settings),
     .target(
@@ -179,6 +184,9 @@ let package = Package(
     .testTarget(
       name: "LarderServiceTests",
       dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform", "TestSupport"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "ReplicationTests", dependencies: ["Documents", "Platform", "Replication", "Storage", "TestSupport"],
       swiftSettings: settings),
     .testTarget(name: "TokensTests", dependencies: ["Tokens"], swiftSettings: settings),
     .testTarget(

@@ -91,6 +91,13 @@ package struct Daemon {
     // clients to reply to.
     configuration.willServe = { [signals] in signals.setTerminatesAtOnce(false) }
     configuration.tokens = try TokenTable(file: settings.tokens)
+    if let replication = try settings.replication.makeReplication(listening: configuration.addresses) {
+      configuration.engines = .builtIn + [replication.engine]
+      configuration.sharedStores = replication
+    } else {
+      configuration.engines = .known
+    }
+    configuration.onSharedStores = { [log] event in log.report(event) }
     if let credentials {
       forbidCoreDumps()
       configuration.secureLayer = { credentials.makeLayer($0) }
@@ -236,6 +243,24 @@ package struct Daemon {
 }
 
 extension EventLog {
+  /// Logs what happens to stores that servers share.
+  fileprivate func report(_ event: SharedStoreEvent) {
+    switch event {
+    case .opened(let name, let opening):
+      notice(
+        "serves a replicated store",
+        [
+          "store": "\(name)", "entries": "\(opening.entries)", "revision": "\(opening.revision)",
+          "milliseconds": "\(opening.milliseconds)",
+        ])
+    case .lost(let name): warning("another server has taken over a replicated store", ["store": "\(name)"])
+    case .failure(let name?, let reason?): warning("does not serve a replicated store: \(reason)", ["store": "\(name)"])
+    case .failure(nil, let reason?): error("can't look after replicated stores: \(reason)")
+    case .failure(nil, nil): notice("looks after replicated stores again")
+    case .failure(_?, nil): break
+    }
+  }
+
   /// Logs an event of the access audit: which client was refused what.
   fileprivate func report(_ event: RefusalLog.Event) {
     switch event {

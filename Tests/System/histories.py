@@ -1,6 +1,6 @@
 """Records what concurrent clients see of a server that is killed repeatedly, and checks that it is linearizable.
 
-    python3 histories.py --server PATH [--histories 20] [--operations 1000] [--kills 2] [--engine log] [--seed N]
+    python3 histories.py --server PATH [--histories 20] [--operations 1000] [--kills 2] [--engine log|directory|replicated] [--seed N]
                          [--figures] [--sabotage]
     python3 histories.py --check FILE
 
@@ -26,6 +26,7 @@ from history_recorder import Recorder, Requests
 from larder import LarderError
 from linearizability import Undecided, Violation, check
 from lying_disk import lying_disk
+from postgres import Postgres
 from store_model import Request
 from store_reads import EntryCount, Revision
 
@@ -47,6 +48,7 @@ class Histories:
         # A slow disk has more to lose when the server is killed.
         slow = lying_disk(directory, "slow")
         self.disks = [lying_disk(directory, "late")] if options.sabotage else [slow] if options.figures else [[], slow]
+        self.postgres = Postgres() if options.engine == "replicated" else None
         self.recorded = self.operations = self.kills = self.during_start = self.watched = 0
 
     def run(self) -> str | None:
@@ -66,6 +68,9 @@ class Histories:
         stores = [f"one={self.options.engine}", f"two={self.options.engine}", f"{MEMORY}=memory"]
         disk = self.disks[seed % len(self.disks)]
         recorder = Recorder(self.options.server.resolve(), folder, stores, random.Random(seed), disk)
+        if self.postgres:
+            self.postgres.query("DROP SCHEMA IF EXISTS larder CASCADE")
+            recorder.database = self.postgres.address
         if self.options.figures:
             recorder.requests = {store: RequestsWithFigures(recorder.rng, store) for store in recorder.requests}
         try:
@@ -100,7 +105,7 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=20)
     parser.add_argument("--operations", type=int, default=1_000, help="the number of requests in each history")
     parser.add_argument("--kills", type=int, default=2, help="how often the server is killed in each history")
-    parser.add_argument("--engine", choices=("log", "directory"), default="log")
+    parser.add_argument("--engine", choices=("log", "directory", "replicated"), default="log")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--figures", action="store_true", help="also request revisions and numbers of entries")
     parser.add_argument("--sabotage", action="store_true", help="break the server's promises, and expect a violation")
@@ -114,7 +119,11 @@ def main() -> int:
         return 0
     directory = Path(tempfile.mkdtemp(prefix="larder-histories-"))
     test = Histories(options, directory)
-    violation = test.run()
+    try:
+        violation = test.run()
+    finally:
+        if test.postgres:
+            test.postgres.remove()
     failed = (violation is None) == options.sabotage
     if failed:
         print(f"FAILED {options.engine}, {violation or 'the sabotage was not noticed'}")

@@ -173,6 +173,8 @@ class Recorder:
         self.requests = {store.split("=")[0]: Requests(rng) for store in stores}
         self.histories: dict[str, list[Epoch]] = {store: [] for store in self.requests}
         self.watches = True
+        # The database of replicated stores. Every server is another node than the one before, or the same one again.
+        self.database = ""
         self.kills = self.kills_during_start = self.operations = 0
 
     def record(self, operations: int, kills: int) -> None:
@@ -185,7 +187,10 @@ class Recorder:
     def start(self) -> Server:
         options = [option for store in self.specifications for option in ("--store", store)]
         options += ["--data", str(self.data), "--workers", str(self.rng.choice((1, 1, 2, 3)))]
-        return Server(self.program, self.directory, *options, prefix=self.prefix)
+        environment = {
+            "LARDERD_DATABASES": f"main={self.database}", "LARDERD_CLUSTER_NODE": self.rng.choice("ab"), "LARDERD_CLUSTER_LEASE": "500ms",
+        } if self.database else {}
+        return Server(self.program, self.directory, *options, prefix=self.prefix, environment=environment)
 
     def kill_start(self) -> None:
         server = self.start()
@@ -198,6 +203,9 @@ class Recorder:
         server = self.start()
         try:
             server.wait_until_ready(pause=0.002)
+            if self.database:
+                for store in self.requests:
+                    server.wait_for_store(store)
             sessions = [Session(server.address, self.requests) for _ in range(self.rng.choice((2, 4, 6)))]
             for store in self.requests:
                 for request in (Revision(), Page()):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from larder import Client, LarderError
@@ -15,13 +16,15 @@ class Server:
 
     max_connections = 300
 
-    def __init__(self, program: Path, directory: Path, *options: str, prefix: Sequence[str] = ()) -> None:
+    def __init__(
+        self, program: Path, directory: Path, *options: str, prefix: Sequence[str] = (), environment: Mapping[str, str] = {},
+    ) -> None:
         self.address = f"unix:{directory}/larder.sock"
         self._log = directory / "log"
         limits = ["--max-connections", str(self.max_connections), "--max-stores", "4096"]
         with open(self._log, "wb") as log:
             command = [*prefix, program, "--listen", self.address, *limits, *options]
-            self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log, env={**os.environ, **environment})
 
     def wait_until_ready(self, pause: float = 0.02) -> None:
         deadline = time.monotonic() + 10
@@ -33,6 +36,19 @@ class Server:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit(f"{self.process.args[0]} does not accept connections: {error}\n{self.log()}") from error
                 time.sleep(pause)
+
+    def wait_for_store(self, name: str) -> None:
+        """Waits until the server serves a store that another one has served before."""
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                with Client(self.address) as client:
+                    client.open(name)
+                return
+            except LarderError as error:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{self.process.args[0]} does not serve {name}: {error}\n{self.log()}") from error
+                time.sleep(0.005)
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]

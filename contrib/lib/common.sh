@@ -2,8 +2,10 @@
 # shellcheck shell=bash
 
 # The Debian packages that a build requires besides Swift.
-build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libsqlite3-dev libssl-dev libstdc++-12-dev libsystemd-dev
-  libyaml-dev pkg-config)
+build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libpq-dev libsqlite3-dev libssl-dev libstdc++-12-dev
+  libsystemd-dev libyaml-dev pkg-config)
+# The Debian packages of the database that replicated stores are in.
+database_packages=(postgresql)
 # The Debian packages of other programs that speak TLS.
 tls_packages=(gnutls-bin openssl)
 # The Debian packages of the shells that have completions.

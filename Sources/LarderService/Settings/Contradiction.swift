@@ -20,7 +20,7 @@ extension Settings {
   /// Everything that the server refuses although each value is valid. Reads the descriptions of the stores in the data
   /// directory.
   var contradictions: [Contradiction] {
-    limitContradictions + addressContradictions + tlsContradictions + storeContradictions
+    limitContradictions + addressContradictions + tlsContradictions + storeContradictions + databaseContradictions
   }
 
   private var limitContradictions: [Contradiction] {
@@ -102,6 +102,23 @@ extension Settings {
         Contradiction(
           ["tls.revocations", "tls.client-authorities"], "no client shows a certificate without tls.client-authorities")
       )
+    }
+    return found
+  }
+
+  private var databaseContradictions: [Contradiction] {
+    let names = replication.databases.map(\.name)
+    var found: [Contradiction] = []
+    for (index, name) in names.enumerated() where names[..<index].contains(name) {
+      found.append(Contradiction(["databases"], item: index, "the name \(name) occurs twice"))
+    }
+    for (index, store) in server.stores.enumerated() where store.specification.engine == .replicated {
+      let name: DatabaseName? = store.specification.complete.value(of: EngineOption.database.name)
+      guard let name, !names.contains(name) else { continue }
+      found.append(
+        Contradiction(
+          ["stores", "databases"], item: index,
+          "\"\(store.name)\" is in the database \(name), which databases doesn't name"))
     }
     return found
   }

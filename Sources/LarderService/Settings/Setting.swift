@@ -142,6 +142,26 @@ package struct Setting: Sendable {
       settings.server.isStrict = isStrict
     },
     Setting(list: "stores", isReloadable: true, \.server.stores) { try ServerConfiguration.NamedStore($0) },
+    Setting(list: "databases", \.replication.databases) { try ReplicationSettings.NamedDatabase($0) },
+    Setting("cluster.node", default: nil) { text, settings in
+      guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+        throw ValueError("'\(text)' is not a name of 1 to 64 ASCII characters without spaces")
+      }
+      settings.replication.node = text
+    },
+    Setting("cluster.address", default: nil) { text, settings in
+      settings.replication.address = try Address(text).description
+    },
+    Setting("cluster.lease", default: "3s") { text, settings in
+      guard let lease = Duration(text: text), (.milliseconds(500)...Duration.seconds(60)).contains(lease) else {
+        throw ValueError("'\(text)' is not a duration from 500ms to 1m, as in 3s")
+      }
+      settings.replication.lease = lease
+    },
+    Setting("cluster.require-standby", default: "false") { text, settings in
+      guard let requires = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
+      settings.replication.requiresStandby = requires
+    },
     Setting(list: "resp.databases", \.server.databases) { try RESPDatabase($0) },
     Setting("resp.keyspace-events", default: nil) { text, settings in
       guard let classes = RESPEventClasses(text) else {

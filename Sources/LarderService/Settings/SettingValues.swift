@@ -147,7 +147,7 @@ extension ServerConfiguration.NamedStore {
   init(_ text: String) throws {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else { throw Setting.ValueError("'\(text)' is not NAME=ENGINE, as in sessions=memory") }
-    try self.init(name: String(parts[0]), String(parts[1]))
+    try self.init(name: String(parts[0]), String(parts[1]), engines: .known)
   }
 }
 

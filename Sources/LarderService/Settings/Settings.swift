@@ -7,6 +7,7 @@ import Systemd
 package struct Settings: Sendable {
   package var server = ServerConfiguration(addresses: [])
   package var tls = TLSSettings()
+  package var replication = ReplicationSettings()
   /// The path of the file of tokens; nil for no tokens.
   package var tokens: String?
   package var audit = AuditDestination.acts

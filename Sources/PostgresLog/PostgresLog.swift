@@ -1,0 +1,277 @@
+import Dispatch
+import Platform
+import Replication
+
+/// A shared log in a PostgreSQL database: `Protocol/replicated-format.md`.
+///
+/// It has four connections, whatever the number of stores: one for beats, which nothing may delay, two for commits, and
+/// one for everything else.
+package final class PostgresLog: SharedLog {
+  private let beats: DatabaseSession
+  private let sessions: DatabaseSession
+  private let appender: CommitAppender
+
+  /// - Parameter requiresStandby: Whether to refuse a database without a synchronous standby.
+  package init(_ address: DatabaseAddress, requiresStandby: Bool = false) {
+    let schema = Schema(requiresStandby: requiresStandby)
+    beats = DatabaseSession(address, schema)
+    sessions = DatabaseSession(address, schema)
+    appender = CommitAppender((0..<2).map { _ in DatabaseSession(address, schema) })
+  }
+
+  // MARK: Nodes
+
+  private static let selectNodes = Statement(
+    "larder_nodes", "SELECT id, epoch, name, address, lease, beat, live FROM larder.node")
+  private static let insertNode = Statement(
+    "larder_insert_node",
+    """
+    INSERT INTO larder.node (name, address, lease, epoch, beat, live) VALUES ($1::text, $2::text, $3::int8, 1, 0, true) \
+    ON CONFLICT DO NOTHING RETURNING id, epoch
+    """)
+  private static let reviveNode = Statement(
+    "larder_revive_node",
+    """
+    UPDATE larder.node SET address = $5::text, lease = $6::int8, epoch = epoch + 1, beat = 0, live = true \
+    WHERE id = $1::int8 AND epoch = $2::int8 AND beat = $3::int8 AND live = $4::int8::int::boolean RETURNING id, epoch
+    """)
+  private static let beat = Statement(
+    "larder_beat",
+    "UPDATE larder.node SET beat = beat + 1 WHERE id = $1::int8 AND epoch = $2::int8 AND live")
+  private static let endNode = Statement(
+    "larder_end_node",
+    """
+    UPDATE larder.node SET live = false \
+    WHERE id = $1::int8 AND epoch = $2::int8 AND live AND ($3::int8 IS NULL OR beat = $3::int8)
+    """)
+
+  package func nodes() throws(SharedLogError) -> [NodeState] {
+    try sessions.run(Self.selectNodes).rows.map { row in
+      NodeState(
+        node: Node(id: row.integer(0), epoch: row.integer(1)), name: row.text(2), address: row.text(3),
+        lease: UInt64(clamping: row.integer(4)), beat: row.integer(5), isLive: row.boolean(6))
+    }
+  }
+
+  package func join(
+    _ name: String, address: String, lease: UInt64, after previous: NodeState?
+  ) throws(SharedLogError) -> Node? {
+    let rows: Rows
+    if let previous {
+      rows = try sessions.run(
+        Self.reviveNode, .integer(previous.node.id), .integer(previous.node.epoch), .integer(previous.beat),
+        .integer(previous.isLive ? 1 : 0), .text(address), .integer(Int64(lease)))
+    } else {
+      rows = try sessions.run(Self.insertNode, .text(name), .text(address), .integer(Int64(lease)))
+    }
+    return rows.rows.first.map { Node(id: $0.integer(0), epoch: $0.integer(1)) }
+  }
+
+  package func beat(_ node: Node) throws(SharedLogError) -> Bool {
+    try beats.run(Self.beat, .integer(node.id), .integer(node.epoch)).count == 1
+  }
+
+  package func declareDead(_ node: NodeState) throws(SharedLogError) -> Bool {
+    try sessions.run(
+      Self.endNode, .integer(node.node.id), .integer(node.node.epoch), .integer(node.beat)
+    ).count == 1
+  }
+
+  package func leave(_ node: Node) throws(SharedLogError) {
+    try sessions.run(Self.endNode, .integer(node.id), .integer(node.epoch), .null)
+  }
+
+  // MARK: Stores
+
+  private static let selectStores = Statement(
+    "larder_stores", "SELECT id, name, specification, epoch, leader, leader_epoch FROM larder.store")
+  private static let insertStore = Statement(
+    "larder_insert_store",
+    """
+    WITH created AS (INSERT INTO larder.store (name, specification, epoch, leader, leader_epoch) \
+    VALUES ($1::text, $2::text, 1, $3::int8, $4::int8) ON CONFLICT DO NOTHING RETURNING id) \
+    INSERT INTO larder.commit SELECT id, 1, 1, 0, '' FROM created RETURNING store, epoch, position
+    """)
+  private static let leadStore = Statement(
+    "larder_lead",
+    """
+    WITH led AS (UPDATE larder.store SET epoch = epoch + 1, leader = $3::int8, leader_epoch = $4::int8 \
+    WHERE id = $1::int8 AND epoch = $2::int8 AND leader IS NOT DISTINCT FROM $5::int8 \
+    AND leader_epoch IS NOT DISTINCT FROM $6::int8 AND (leader = $3::int8 AND leader_epoch = $4::int8 OR NOT EXISTS \
+    (SELECT FROM larder.node WHERE id = leader AND node.epoch = leader_epoch AND live)) RETURNING id, epoch) \
+    INSERT INTO larder.commit SELECT led.id, last.position + 1, led.epoch, last.last_revision, '' FROM led, \
+    (SELECT position, last_revision FROM larder.commit WHERE store = $1::int8 ORDER BY position DESC LIMIT 1) last \
+    ON CONFLICT DO NOTHING RETURNING store, epoch, position
+    """)
+  private static let releaseStore = Statement(
+    "larder_release",
+    """
+    UPDATE larder.store SET leader = NULL, leader_epoch = NULL \
+    WHERE id = $1::int8 AND epoch = $2::int8
+    """)
+  private static let deleteStore = Statement(
+    "larder_delete_store", "DELETE FROM larder.store WHERE id = $1::int8 AND epoch = $2::int8")
+
+  package func stores() throws(SharedLogError) -> [StoreState] {
+    try sessions.run(Self.selectStores).rows.map { row in
+      StoreState(
+        id: row.integer(0), name: row.text(1), specification: row.text(2), epoch: row.integer(3),
+        leader: row.isNull(4) || row.isNull(5) ? nil : Node(id: row.integer(4), epoch: row.integer(5)))
+    }
+  }
+
+  package func create(
+    _ name: String, _ specification: String, for node: Node
+  ) throws(SharedLogError) -> Leadership? {
+    let rows = try sessions.run(
+      Self.insertStore, .text(name), .text(specification), .integer(node.id), .integer(node.epoch))
+    return Self.leadership(rows)
+  }
+
+  package func lead(_ store: StoreState, as node: Node) throws(SharedLogError) -> Leadership? {
+    let leader: [Parameter] =
+      if let leader = store.leader { [.integer(leader.id), .integer(leader.epoch)] } else { [.null, .null] }
+    let parameters: [Parameter] = [
+      .integer(store.id), .integer(store.epoch), .integer(node.id), .integer(node.epoch),
+    ]
+    return Self.leadership(try sessions.run([(Self.leadStore, parameters + leader)])[0])
+  }
+
+  private static func leadership(_ rows: Rows) -> Leadership? {
+    rows.rows.first.map { Leadership(store: $0.integer(0), epoch: $0.integer(1), position: $0.integer(2)) }
+  }
+
+  package func release(_ leadership: Leadership) throws(SharedLogError) {
+    try sessions.run(Self.releaseStore, .integer(leadership.store), .integer(leadership.epoch))
+  }
+
+  package func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {
+    let count = try sessions.run(Self.deleteStore, .integer(leadership.store), .integer(leadership.epoch)).count
+    guard count == 1 else { return false }
+    while try trim(leadership.store, before: .max) {}
+    return true
+  }
+
+  private static func select(_ item: String) -> Statement {
+    Statement("larder_\(item)", "SELECT \(item) FROM larder.store WHERE id = $1::int8")
+  }
+
+  private static func update(_ item: String) -> Statement {
+    Statement(
+      "larder_set_\(item)",
+      "UPDATE larder.store SET \(item) = $3::bytea WHERE id = $1::int8 AND epoch = $2::int8")
+  }
+
+  package func bytes(of item: String, in store: StoreID) throws(SharedLogError) -> [UInt8] {
+    try sessions.run(Self.select(item), .integer(store)).rows.first?.bytes(0) ?? []
+  }
+
+  package func record(
+    _ bytes: [UInt8], as item: String, under leadership: Leadership
+  ) throws(SharedLogError) -> Bool {
+    try sessions.run(
+      Self.update(item), .integer(leadership.store), .integer(leadership.epoch), .bytes(bytes)
+    ).count == 1
+  }
+
+  // MARK: Commits
+
+  private static let pass = Statement("larder_barrier", "UPDATE larder.version SET barrier = barrier + 1")
+  private static let selectCommits = Statement(
+    "larder_commits",
+    """
+    SELECT position, epoch, last_revision, records FROM (SELECT *, \
+    sum(length(records)) OVER (ORDER BY position) - length(records) AS before FROM \
+    (SELECT * FROM larder.commit WHERE store = $1::int8 AND position >= $2::int8 ORDER BY position LIMIT 4096) log) sized \
+    WHERE before < $3::int8 ORDER BY position
+    """)
+  private static let deleteCommits = Statement(
+    "larder_trim",
+    """
+    DELETE FROM larder.commit WHERE store = $1::int8 AND position < least($2::int8, \
+    (SELECT min(position) FROM larder.commit WHERE store = $1::int8) + 256)
+    """)
+  private static let deleteParts = Statement(
+    "larder_trim_snapshots",
+    """
+    DELETE FROM larder.snapshot WHERE store = $1::int8 AND position < $2::int8 AND (position, part) IN \
+    (SELECT position, part FROM larder.snapshot WHERE store = $1::int8 AND position < $2::int8 LIMIT 64)
+    """)
+
+  package func append(_ commit: LogCommit, to store: StoreID) throws(SharedLogError) -> Bool {
+    try appender.append(commit, to: store)
+  }
+
+  package func synchronize() throws(SharedLogError) { try sessions.run(Self.pass) }
+
+  package func commits(
+    of store: StoreID, from position: Int64, upTo byteCount: Int
+  ) throws(SharedLogError) -> [LogCommit] {
+    try sessions.run(
+      Self.selectCommits, .integer(store), .integer(position), .integer(Int64(byteCount))
+    ).rows.map { row in
+      LogCommit(
+        position: row.integer(0), epoch: row.integer(1), lastRevision: UInt64(clamping: row.integer(2)),
+        records: row.bytes(3))
+    }
+  }
+
+  package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
+    let commits = try sessions.run(Self.deleteCommits, .integer(store), .integer(position)).count
+    let parts = try sessions.run(Self.deleteParts, .integer(store), .integer(position)).count
+    return commits + parts > 0
+  }
+
+  // MARK: Snapshots
+
+  private static let selectSnapshot = Statement(
+    "larder_snapshot",
+    """
+    SELECT snapshot_position, snapshot_revision, snapshot_parts, snapshot_entries FROM larder.store \
+    WHERE id = $1::int8 AND snapshot_position IS NOT NULL
+    """)
+  private static let selectPart = Statement(
+    "larder_part",
+    "SELECT bytes FROM larder.snapshot WHERE store = $1::int8 AND position = $2::int8 AND part = $3::int8")
+  private static let insertPart = Statement(
+    "larder_add_part",
+    "INSERT INTO larder.snapshot VALUES ($1::int8, $2::int8, $3::int8, $4::bytea) ON CONFLICT DO NOTHING")
+  private static let finishSnapshot = Statement(
+    "larder_finish_snapshot",
+    """
+    UPDATE larder.store SET snapshot_position = $3::int8, snapshot_revision = $4::int8, snapshot_parts = $5::int8, \
+    snapshot_entries = $6::int8 WHERE id = $1::int8 AND epoch = $2::int8
+    """)
+
+  package func snapshot(of store: StoreID) throws(SharedLogError) -> LogSnapshot? {
+    try sessions.run(Self.selectSnapshot, .integer(store)).rows.first.map { row in
+      LogSnapshot(
+        position: row.integer(0), revision: UInt64(clamping: row.integer(1)), partCount: Int(row.integer(2)),
+        entryCount: Int(row.integer(3)))
+    }
+  }
+
+  package func part(
+    _ number: Int, of snapshot: LogSnapshot, in store: StoreID
+  ) throws(SharedLogError) -> [UInt8] {
+    try sessions.run(
+      Self.selectPart, .integer(store), .integer(snapshot.position), .integer(Int64(number))
+    ).rows.first?.bytes(0) ?? []
+  }
+
+  package func add(
+    _ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID
+  ) throws(SharedLogError) {
+    try sessions.run(
+      Self.insertPart, .integer(store), .integer(position), .integer(Int64(number)), .bytes(bytes))
+  }
+
+  package func finish(
+    _ snapshot: LogSnapshot, under leadership: Leadership
+  ) throws(SharedLogError) -> Bool {
+    try sessions.run(
+      Self.finishSnapshot, .integer(leadership.store), .integer(leadership.epoch), .integer(snapshot.position),
+      .integer(Int64(snapshot.revision)), .integer(Int64(snapshot.partCount)), .integer(Int64(snapshot.entryCount))
+    ).count == 1
+  }
+}

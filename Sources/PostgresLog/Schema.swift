@@ -1,0 +1,112 @@
+import Platform
+import Replication
+
+/// The tables of the log, which the first server creates (`Protocol/replicated-format.md`), and what else a database must
+/// be like.
+struct Schema: Sendable {
+  /// Whether the database must wait for a standby before it acknowledges a commit.
+  private let requiresStandby: Bool
+
+  private static let version: Int64 = 1
+  /// The advisory lock under which the tables are created: "larder" in ASCII.
+  private static let lock = "119182991545714"
+
+  init(requiresStandby: Bool) { self.requiresStandby = requiresStandby }
+
+  private static let check = Statement(
+    "larder_check",
+    """
+    SELECT pg_is_in_recovery(), current_setting('transaction_read_only'), current_setting('fsync'), \
+    current_setting('full_page_writes'), current_setting('synchronous_commit'), \
+    current_setting('synchronous_standby_names'), to_regclass('larder.version') IS NOT NULL
+    """)
+
+  private static let readVersion = Statement("larder_version", "SELECT version FROM larder.version")
+
+  private static let creation = [
+    "SELECT pg_advisory_xact_lock(\(lock))",
+    "CREATE SCHEMA IF NOT EXISTS larder",
+    "CREATE TABLE IF NOT EXISTS larder.version (version bigint NOT NULL, barrier bigint NOT NULL)",
+    """
+    INSERT INTO larder.version SELECT \(version), 0 WHERE NOT EXISTS (SELECT FROM larder.version)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS larder.node (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      name text NOT NULL UNIQUE,
+      address text NOT NULL,
+      lease bigint NOT NULL,
+      epoch bigint NOT NULL,
+      beat bigint NOT NULL,
+      live boolean NOT NULL)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS larder.store (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      name text NOT NULL UNIQUE,
+      specification text NOT NULL,
+      epoch bigint NOT NULL,
+      leader bigint REFERENCES larder.node,
+      leader_epoch bigint,
+      indexes bytea NOT NULL DEFAULT '',
+      history bytea NOT NULL DEFAULT '',
+      snapshot_position bigint,
+      snapshot_revision bigint,
+      snapshot_parts bigint,
+      snapshot_entries bigint)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS larder.commit (
+      store bigint NOT NULL,
+      position bigint NOT NULL,
+      epoch bigint NOT NULL,
+      last_revision bigint NOT NULL,
+      records bytea NOT NULL,
+      PRIMARY KEY (store, position))
+    """,
+    "ALTER TABLE larder.commit ALTER records SET STORAGE EXTERNAL",
+    """
+    CREATE TABLE IF NOT EXISTS larder.snapshot (
+      store bigint NOT NULL,
+      position bigint NOT NULL,
+      part bigint NOT NULL,
+      bytes bytea NOT NULL,
+      PRIMARY KEY (store, position, part))
+    """,
+    "ALTER TABLE larder.snapshot ALTER bytes SET STORAGE EXTERNAL",
+  ].enumerated().map { Statement("larder_create_\($0.offset)", $0.element) }
+
+  /// Checks a new connection, and creates the tables unless they exist.
+  /// - Throws: `unusable` if the database could lose what it has acknowledged, or has tables of another version.
+  func prepare(_ connection: DatabaseConnection, deadline: UInt64) throws(SharedLogError) {
+    func run(_ statements: [Statement]) throws(SharedLogError) -> [Rows] {
+      do throws(DatabaseError) { return try connection.run(statements.map { ($0, []) }, deadline: deadline) } catch {
+        switch error {
+        case .broken(let reason): throw .unavailable(reason)
+        case .refused(let code, let message): throw .unusable("the database refuses: \(message) (\(code))")
+        }
+      }
+    }
+    guard let row = try run([Self.check])[0].rows.first else { throw .unusable("the database returned nothing") }
+    guard !row.boolean(0), row.text(1) == "off" else {
+      throw .unavailable("the database accepts no writes: it is a standby, or read-only")
+    }
+    for (column, name) in [(2, "fsync"), (3, "full_page_writes")] where row.text(column) != "on" {
+      throw .unusable("the database can lose what it has acknowledged: set \(name) = on")
+    }
+    guard ["on", "remote_apply"].contains(row.text(4)) else {
+      throw .unusable("the database can lose what it has acknowledged: set synchronous_commit = on")
+    }
+    if requiresStandby, row.text(5).isEmpty {
+      throw .unusable(
+        "the database has no synchronous standby, which cluster.require-standby demands: set synchronous_standby_names")
+    }
+    if !row.boolean(6) { _ = try run(Self.creation) }
+    let version = try run([Self.readVersion])[0].rows.first?.integer(0)
+    guard version == Self.version else {
+      throw .unusable(
+        "the schema larder of the database has version \(version.map { "\($0)" } ?? "?"), and this program needs "
+          + "\(Self.version): use the larderd that belongs to it")
+    }
+  }
+}

@@ -1,0 +1,174 @@
+// A durable put on a replicated store:
+//
+// 1. The worker writes the entry to the map and its record to the store's `CommitBuffer`, as for every durable store.
+// 2. The commit thread takes all records and calls `write`, which appends them at the next position of the store's log:
+//    `SharedLog.append`. It waits until the database, and its synchronous standby, has them.
+// 3. Nobody else can have appended there unless another node leads the store now. Then this one is deposed, and nothing
+//    that it has not acknowledged counts.
+// 4. If the outcome is unknown, the commit thread calls `write` again with the same records. The commit at the position
+//    then shows whose it is.
+
+import Basics
+import Platform
+import Storage
+import Synchronization
+
+/// The engine `replicated`: keeps a store in a shared log (`Protocol/replicated-format.md`).
+///
+/// Safe because one thread at a time uses the engine, and what others read is atomic or behind a lock.
+package final class ReplicatedEngine: Engine, @unchecked Sendable {
+  private let log: any SharedLog
+  private let leadership: Leadership
+  private let life: Membership.Life
+  /// The position of the last commit.
+  private var position: Int64
+  private var lastRevision: UInt64
+  /// How much of the records of a write that has failed was appended all the same, in pieces.
+  private var appendedPieceCount = 0
+  private var snapshots: SnapshotSchedule
+  private var writtenByteCount = 0
+  private let isDeposed = Atomic(false)
+  private let publishedFigures = Lock([(name: String, value: UInt64)]())
+  package let syncTimes: DurationHistogram? = DurationHistogram()
+  package let records: (any StoreRecords)?
+
+  /// The maximum size of the commits that wait for the log, in bytes.
+  private static let maxPendingByteCount = 64 << 20
+  /// The maximum size of the records of a commit, in bytes, unless it has only one record.
+  static let pieceByteCount = 1 << 20
+
+  init(
+    _ leadership: Leadership, at position: Int64, lastRevision: UInt64, unsnapshotByteCount: Int,
+    as life: Membership.Life, in log: any SharedLog
+  ) {
+    (self.leadership, self.position, self.lastRevision) = (leadership, position, lastRevision)
+    (self.life, self.log) = (life, log)
+    records = ReplicatedRecords(log: log, leadership: leadership)
+    snapshots = SnapshotSchedule(of: leadership, in: log, byteCount: unsnapshotByteCount)
+    publishFigures()
+  }
+
+  package var lease: Lease? { life.lease }
+
+  package var hasLostStore: Bool { isDeposed.load(ordering: .relaxed) || life.lease.isRevoked }
+
+  package var waitsOutside: Bool { true }
+
+  package var reservedByteCount: Int { Self.maxPendingByteCount }
+
+  package func reserveSpace() throws(EngineError) {}
+
+  package func write(
+    _ records: UnsafeRawBufferPointer, last: UInt64, separatedCount: Int, syncs: Bool
+  ) throws(EngineError) -> [ValueLocation] {
+    let pieces = unsafe records.recordRuns(upTo: Self.pieceByteCount)
+    while appendedPieceCount < pieces.count {
+      let piece = pieces[appendedPieceCount]
+      let bytes = unsafe Array(records[piece.range])
+      try append(
+        LogCommit(
+          position: position + 1, epoch: leadership.epoch, lastRevision: piece.lastRevision, records: bytes))
+      appendedPieceCount += 1
+    }
+    appendedPieceCount = 0
+    publishFigures()
+    return []
+  }
+
+  private func append(_ commit: LogCommit) throws(EngineError) {
+    guard !hasLostStore else { throw Self.deposed }
+    let begun = monotonicNanoseconds()
+    let isAppended: Bool
+    do throws(SharedLogError) {
+      isAppended = try log.append(commit, to: leadership.store) ? true : wasAppended(commit)
+    } catch { throw EngineError(error) }
+    guard isAppended else {
+      isDeposed.store(true, ordering: .relaxed)
+      throw Self.deposed
+    }
+    syncTimes?.note(nanoseconds: monotonicNanoseconds() - begun)
+    (position, lastRevision) = (commit.position, commit.lastRevision)
+    writtenByteCount += commit.records.count
+    snapshots.didAppend(commit.records.count)
+  }
+
+  /// Returns whether a commit that could not be appended was by an earlier attempt.
+  /// - Throws: Also if a failover may have undone that, so that it must be tried again.
+  private func wasAppended(_ commit: LogCommit) throws(SharedLogError) -> Bool {
+    guard try isInLog(commit) else { return false }
+    // The database may have shown it before it was safe, and then have failed over to a standby that doesn't have it.
+    try log.synchronize()
+    return try isInLog(commit)
+  }
+
+  /// Returns whether a commit is in the log; false if another leader's is in its place, or the one before it is lost.
+  /// - Throws: Also if its position is still free.
+  private func isInLog(_ commit: LogCommit) throws(SharedLogError) -> Bool {
+    let found = try log.commits(of: leadership.store, from: commit.position - 1, upTo: 1)
+    guard found.first?.position == commit.position - 1, found.first?.epoch == commit.epoch else { return false }
+    let next = try log.commits(of: leadership.store, from: commit.position, upTo: 1).first
+    guard let next else { throw .unavailable("the database has failed over and lost an unacknowledged commit") }
+    return next.position == commit.position && next.epoch == commit.epoch
+  }
+
+  private static let deposed = EngineError.failed("another server has taken the store over")
+
+  package func sync() throws(EngineError) {}
+
+  package func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool {
+    guard !hasLostStore else { return false }
+    defer { publishFigures() }
+    do throws(SharedLogError) {
+      return try snapshots.advance(position: position, lastRevision: lastRevision, context)
+    } catch { throw EngineError(error) }
+  }
+
+  package func stopBackgroundWork() {}
+
+  package func close() throws(EngineError) {
+    guard !hasLostStore else { return }
+    // Whoever takes the store over otherwise waits for the lease.
+    try? log.release(leadership)
+  }
+
+  package var figures: [(name: String, value: UInt64)] { publishedFigures.withLock { figures in figures } }
+
+  private func publishFigures() {
+    let figures = [
+      (name: "replicated_position", value: UInt64(position)),
+      ("replicated_log_bytes", UInt64(snapshots.byteCount)),
+      ("replicated_written_bytes_total", UInt64(writtenByteCount)),
+      ("replicated_snapshots_total", UInt64(snapshots.count)),
+    ]
+    publishedFigures.withLock { $0 = figures }
+  }
+}
+
+/// What a shared log keeps of a store besides its entries.
+private struct ReplicatedRecords: StoreRecords {
+  let log: any SharedLog
+  let leadership: Leadership
+
+  func bytes(of item: StoreRecordItem) throws(EngineError) -> [UInt8] {
+    do throws(SharedLogError) { return try log.bytes(of: item.rawValue, in: leadership.store) } catch {
+      throw EngineError(error)
+    }
+  }
+
+  func record(_ bytes: [UInt8], as item: StoreRecordItem) throws(EngineError) {
+    do throws(SharedLogError) {
+      if try log.record(bytes, as: item.rawValue, under: leadership) { return }
+    } catch { throw EngineError(error) }
+    throw .failed("another server has taken the store over")
+  }
+}
+
+extension EngineError {
+  init(_ error: SharedLogError) {
+    self =
+      switch error {
+      // Whatever is wrong with the database, the commits are safe until somebody has put it right.
+      case .unavailable(let reason), .unusable(let reason): .transient(reason)
+      }
+  }
+}

@@ -1,0 +1,212 @@
+import Documents
+import Glibc
+import Platform
+import Replication
+import Storage
+import Testing
+
+/// Replicated stores in catalogs, as in two servers with one database.
+struct EngineTests {
+  private let log = SimulatedLog()
+
+  private final class Server {
+    let replication: Replication
+    let catalog: StoreCatalog
+    let database: Replication.Database
+
+    init(_ name: String, _ log: SimulatedLog, lease: UInt64 = 200) {
+      database = Replication.Database(DatabaseName("main")!, log, node: name, address: "at-\(name)", lease: lease)
+      replication = Replication([database])
+      catalog = StoreCatalog(engines: .builtIn + [replication.engine])
+      look()
+    }
+
+    @discardableResult
+    func look() -> (lost: [StoreName], failure: String?) {
+      catalog.update(from: replication, onOpen: { _, _ in }, onFailure: { _, _ in })
+    }
+
+    func create(_ name: String = "s", _ specification: String = "replicated") throws -> Store {
+      try catalog.create(StoreName(name), catalog.specification(specification))
+    }
+
+    func stop() {
+      catalog.close()
+      replication.leave()
+    }
+  }
+
+  private func put(_ key: String, _ value: [UInt8], in store: Store, expiry: UInt64 = 0) throws -> UInt64 {
+    let revision = try store.access { map throws(StorageError) in
+      let key = Array(key.utf8)
+      let revision = map.revisions.last + 1
+      try unsafe map.put(key.span.bytes, value.span.bytes, expiry: expiry, revision: revision)
+      return revision
+    }
+    store.wake()
+    try wait { store.commitWriter?.isDurable(revision) ?? true }
+    return revision
+  }
+
+  private func value(_ key: String, in store: Store) -> [UInt8]? {
+    store.access { map -> [UInt8]? in
+      let key = Array(key.utf8)
+      guard let entry = unsafe map.get(key.span.bytes, now: monotonicMilliseconds()), let bytes = unsafe entry.value
+      else {
+        return nil
+      }
+      return unsafe Array(bytes)
+    }
+  }
+
+  private func wait(_ seconds: UInt64 = 10, until condition: () throws -> Bool) throws {
+    let end = monotonicMilliseconds() + seconds * 1_000
+    while try !condition() {
+      try #require(monotonicMilliseconds() < end)
+      sleepBriefly()
+    }
+  }
+
+  private func sleepBriefly() { usleep(2_000) }
+
+  @Test func `a store goes on where it was on another server, with its indexes and its incarnation`() throws {
+    let first = Server("a", log)
+    let store = try first.create()
+    let large = [UInt8](repeating: 7, count: 100_000)
+    _ = try put("small", Array(#"{"n":1}"#.utf8), in: store)
+    _ = try put("large", large, in: store)
+    let expiry = monotonicMilliseconds() + 3_600_000
+    _ = try put("expiring", [1], in: store, expiry: expiry)
+    try first.catalog.ensureIndex(
+      DocumentIndex(parsing: Array(#"{"name":"by-n","fields":["n"]}"#.utf8).span), of: StoreName("s"))
+    let last = try put("last", [2], in: store)
+    let incarnation = store.incarnation
+    first.stop()
+    let second = Server("b", log)
+    let copy = try second.catalog.open(StoreName("s"))
+    #expect(copy.incarnation == incarnation)
+    #expect(copy.access { $0.revisions.last } == last)
+    #expect(copy.indexReports.map(\.index.name) == ["by-n"])
+    #expect(value("large", in: copy) == large && value("small", in: copy)?.count == 7)
+    let restored = copy.access { map in unsafe map.get(Array("expiring".utf8).span.bytes, now: 0)?.expiry }
+    #expect(restored.map { $0 > expiry - 2_000 && $0 < expiry + 2_000 } == true)
+    #expect(try put("more", [3], in: copy) == last + 1)
+    second.stop()
+  }
+
+  @Test func `a store that may have lost what its clients saw gets another incarnation`() throws {
+    let first = Server("a", log)
+    let store = try first.create("s", "replicated?durability=none")
+    let last = try put("a", [1], in: store)
+    let incarnation = store.incarnation
+    // The server dies: its life ends without a word.
+    log.change { contents in contents.nodes = contents.nodes.map { $0.with(isLive: false) } }
+    let second = Server("b", log)
+    let copy = try second.catalog.open(StoreName("s"))
+    #expect(copy.incarnation != incarnation && copy.access { $0.revisions.last } > last)
+    #expect(value("a", in: copy) == [1])
+    second.stop()
+  }
+
+  @Test func `a leader that another one has replaced notices it and writes no more`() throws {
+    let first = Server("a", log)
+    let store = try first.create()
+    _ = try put("a", [1], in: store)
+    log.change { contents in contents.nodes = contents.nodes.map { $0.with(isLive: false) } }
+    let second = Server("b", log)
+    let copy = try second.catalog.open(StoreName("s"))
+    _ = try put("b", [2], in: copy)
+    let revision = try store.access { map throws(StorageError) in
+      let revision = map.revisions.last + 1
+      try unsafe map.put(Array("c".utf8).span.bytes, [3].span.bytes, revision: revision)
+      return revision
+    }
+    store.wake()
+    try wait { store.commitWriter?.failure != nil }
+    #expect(store.commitWriter?.isDurable(revision) == false)
+    try wait { first.look().lost.count == 1 }
+    let error = #expect(throws: StorageError.self) { try first.catalog.open(StoreName("s")) }
+    #expect(error.map { "\($0)" }?.contains("at-b") == true, "\(error as Any)")
+    #expect(value("c", in: copy) == nil && value("b", in: copy) == [2])
+    second.stop()
+    first.stop()
+  }
+
+  @Test func `a store is opened from its snapshot and the commits after it`() throws {
+    let first = Server("a", log)
+    let store = try first.create()
+    for round in 0..<12 {
+      for key in 0..<20 { _ = try put("\(key)", [UInt8](repeating: UInt8(round), count: 50_000), in: store) }
+    }
+    try wait { store.fileFigures.contains { $0.name == "replicated_snapshots_total" && $0.value > 0 } }
+    let last = try put("last", [1], in: store)
+    try wait { try log.commits(of: log.stores()[0].id, from: 0, upTo: .max)[0].position > 1 }
+    first.stop()
+    let second = Server("b", log)
+    let copy = try second.catalog.open(StoreName("s"))
+    #expect(copy.access { $0.contents.entries } == 21 && copy.access { $0.revisions.last } == last)
+    for key in 0..<20 { #expect(value("\(key)", in: copy) == [UInt8](repeating: 11, count: 50_000)) }
+    second.stop()
+  }
+
+  @Test(arguments: ["flip", "gap", "part"])
+  func `a damaged log is not served`(_ damage: String) throws {
+    let first = Server("a", log)
+    let store = try first.create()
+    for key in 0..<5 { _ = try put("\(key)", [1, 2, 3], in: store) }
+    first.stop()
+    log.change { contents in
+      for (id, commits) in contents.commits {
+        let commit = commits[4]!
+        var records = commit.records
+        records[records.count - 1] ^= 1
+        switch damage {
+        case "flip":
+          contents.commits[id]?[4] = LogCommit(
+            position: 4, epoch: commit.epoch, lastRevision: commit.lastRevision, records: records)
+        case "gap": contents.commits[id]?[4] = nil
+        default:
+          contents.snapshots[id] = LogSnapshot(position: 3, revision: 2, partCount: 1, entryCount: 2)
+        }
+      }
+    }
+    let second = Server("b", log)
+    let error = #expect(throws: StorageError.self) { try second.catalog.open(StoreName("s")) }
+    #expect(error.map { "\($0)" }?.contains("damaged") == true || error.map { "\($0)" }?.contains("missing") == true)
+    second.stop()
+  }
+
+  @Test func `a dropped store is gone, and its name is free`() throws {
+    let (first, second) = (Server("a", log), Server("b", log))
+    _ = try put("a", [1], in: first.create())
+    second.look()
+    #expect(throws: StorageError.self) { try second.catalog.drop(StoreName("s")) }
+    try first.catalog.drop(StoreName("s"))
+    #expect(try log.stores().isEmpty)
+    second.look()
+    #expect(throws: StorageError.unknownStore(try StoreName("s"))) { try second.catalog.open(StoreName("s")) }
+    let copy = try second.create()
+    #expect(value("a", in: copy) == nil)
+    second.stop()
+    first.stop()
+  }
+
+  @Test func `two servers of one name are noticed`() throws {
+    let first = Server("a", log, lease: 500)
+    let second = Server("a", log, lease: 500)
+    try wait { second.look().failure?.contains("another server is the node a") == true }
+    first.stop()
+    try wait { second.look().failure == nil }
+    second.stop()
+  }
+
+  @Test func `a lease ends by itself, and a revoked one does not come back`() {
+    let lease = Lease()
+    #expect(!lease.isHeld(at: 1))
+    lease.extend(to: 10)
+    #expect(lease.isHeld(at: 9) && !lease.isHeld(at: 10))
+    lease.revoke()
+    lease.extend(to: 100)
+    #expect(!lease.isHeld(at: 1) && lease.isRevoked)
+  }
+}

@@ -1,0 +1,295 @@
+import Platform
+import Replication
+
+/// A shared log in memory, whose database has a primary and a standby, and whose network may fail under a seed.
+///
+/// A write that is acknowledged is on both. One whose outcome is unknown may be on neither, on both, or on the primary only;
+/// then it is visible, and a failover loses it.
+final class SimulatedLog: SharedLog, Sendable {
+  /// What happens to a call.
+  enum Fault: CaseIterable {
+    case none
+    /// The call fails, and nothing has happened.
+    case before
+    /// The call fails although it has happened.
+    case after
+    /// The call fails, and what it has written is visible but not on the standby.
+    case unsynchronized
+  }
+
+  /// A rule of the format that the log, or those who use it, breaks.
+  enum Sabotage: CaseIterable {
+    /// A commit replaces one that has taken its position.
+    case noFence
+    /// Nothing makes sure that what is visible is on the standby.
+    case noBarrier
+    /// Nodes are declared dead as soon as they are seen twice.
+    case noObservation
+    /// Nodes answer reads without a lease.
+    case noLeaseCheck
+    /// The lease begins when a beat is acknowledged.
+    case lateLease
+  }
+
+  struct Contents {
+    var nodes: [NodeState] = []
+    var stores: [StoreState] = []
+    var items: [StoreID: [String: [UInt8]]] = [:]
+    var commits: [StoreID: [Int64: LogCommit]] = [:]
+    var parts: [StoreID: [Int64: [Int: [UInt8]]]] = [:]
+    var snapshots: [StoreID: LogSnapshot] = [:]
+    var lastID: Int64 = 0
+  }
+
+  private struct State {
+    var primary = Contents()
+    var standby = Contents()
+  }
+
+  private let state = Lock(State())
+  private let sabotage: Sabotage?
+  /// Called before and after each call, which may let time pass and others act, and says what happens to the call.
+  private let weather: @Sendable (_ isBefore: Bool) -> Fault
+
+  init(sabotage: Sabotage? = nil, weather: @escaping @Sendable (_ isBefore: Bool) -> Fault = { _ in .none }) {
+    (self.sabotage, self.weather) = (sabotage, weather)
+  }
+
+  /// Loses what only the primary has.
+  func failOver() { state.withLock { $0.primary = $0.standby } }
+
+  /// Changes what the log has, behind everybody's back.
+  func change(_ body: (inout Contents) -> Void) {
+    state.withLock { state in
+      body(&state.primary)
+      state.standby = state.primary
+    }
+  }
+
+  /// - Parameter body: Returns nil for the contents if it has written nothing.
+  private func call<Result>(
+    _ body: (Contents) -> (result: Result, contents: Contents?)
+  ) throws(SharedLogError) -> Result {
+    let fault = weather(true)
+    if fault == .before { throw .unavailable("simulated, before") }
+    let result = state.withLock { state in
+      let (result, contents) = body(state.primary)
+      if let contents {
+        state.primary = contents
+        if fault != .unsynchronized { state.standby = contents }
+      }
+      return result
+    }
+    if fault == .after || fault == .unsynchronized { throw .unavailable("simulated, after") }
+    _ = weather(false)
+    return result
+  }
+
+  // MARK: Nodes
+
+  func nodes() throws(SharedLogError) -> [NodeState] {
+    let nodes = try call { ($0.nodes, nil) }
+    guard sabotage == .noObservation else { return nodes }
+    return nodes.map {
+      NodeState(node: $0.node, name: $0.name, address: $0.address, lease: 0, beat: $0.beat, isLive: $0.isLive)
+    }
+  }
+
+  func join(
+    _ name: String, address: String, lease: UInt64, after previous: NodeState?
+  ) throws(SharedLogError) -> Node? {
+    try call { contents in
+      var contents = contents
+      let index = contents.nodes.firstIndex { $0.name == name }
+      guard index.map({ contents.nodes[$0].beat }) == previous?.beat,
+        index.map({ contents.nodes[$0].node }) == previous?.node,
+        index.map({ contents.nodes[$0].isLive }) == previous?.isLive
+      else { return (nil, nil) }
+      var node = Node(id: contents.lastID + 1, epoch: 1)
+      if let index { node = Node(id: contents.nodes[index].node.id, epoch: contents.nodes[index].node.epoch + 1) }
+      let joined = NodeState(node: node, name: name, address: address, lease: lease, beat: 0, isLive: true)
+      if let index { contents.nodes[index] = joined } else { contents.nodes.append(joined) }
+      contents.lastID += 1
+      return (node, contents)
+    }
+  }
+
+  private func change(
+    _ node: Node, if isExpected: (NodeState) -> Bool, _ change: (NodeState) -> NodeState
+  ) throws(SharedLogError) -> Bool {
+    try call { contents in
+      var contents = contents
+      guard let index = contents.nodes.firstIndex(where: { $0.node == node && $0.isLive && isExpected($0) }) else {
+        return (false, nil)
+      }
+      contents.nodes[index] = change(contents.nodes[index])
+      return (true, contents)
+    }
+  }
+
+  func beat(_ node: Node) throws(SharedLogError) -> Bool {
+    try change(node) { _ in
+      true
+    } _: {
+      $0.with(beat: $0.beat + 1)
+    }
+  }
+
+  func declareDead(_ node: NodeState) throws(SharedLogError) -> Bool {
+    try change(node.node) {
+      $0.beat == node.beat
+    } _: {
+      $0.with(isLive: false)
+    }
+  }
+
+  func leave(_ node: Node) throws(SharedLogError) {
+    _ = try change(node) { _ in
+      true
+    } _: {
+      $0.with(isLive: false)
+    }
+  }
+
+  // MARK: Stores
+
+  func stores() throws(SharedLogError) -> [StoreState] { try call { ($0.stores, nil) } }
+
+  func create(_ name: String, _ specification: String, for node: Node) throws(SharedLogError) -> Leadership? {
+    try call { contents in
+      var contents = contents
+      guard !contents.stores.contains(where: { $0.name == name }) else { return (nil, nil) }
+      contents.lastID += 1
+      let id = contents.lastID
+      contents.stores.append(StoreState(id: id, name: name, specification: specification, epoch: 1, leader: node))
+      contents.commits[id] = [1: LogCommit(position: 1, epoch: 1, lastRevision: 0, records: [])]
+      return (Leadership(store: id, epoch: 1, position: 1), contents)
+    }
+  }
+
+  func lead(_ store: StoreState, as node: Node) throws(SharedLogError) -> Leadership? {
+    try call { contents in
+      var contents = contents
+      let leaderLives = contents.nodes.contains { $0.node == store.leader && $0.isLive }
+      guard let index = contents.stores.firstIndex(of: store), store.leader == node || !leaderLives,
+        let last = contents.commits[store.id]?.values.max(by: { $0.position < $1.position })
+      else { return (nil, nil) }
+      let epoch = store.epoch + 1
+      contents.stores[index] = StoreState(
+        id: store.id, name: store.name, specification: store.specification, epoch: epoch, leader: node)
+      let position = last.position + 1
+      contents.commits[store.id]?[position] = LogCommit(
+        position: position, epoch: epoch, lastRevision: last.lastRevision, records: [])
+      return (Leadership(store: store.id, epoch: epoch, position: position), contents)
+    }
+  }
+
+  /// Changes something of a store if the leadership is in effect.
+  private func change(
+    under leadership: Leadership, _ change: (inout Contents, Int) -> Void
+  ) throws(SharedLogError) -> Bool {
+    try call { contents in
+      var contents = contents
+      guard
+        let index = contents.stores.firstIndex(where: { $0.id == leadership.store && $0.epoch == leadership.epoch })
+      else { return (false, nil) }
+      change(&contents, index)
+      return (true, contents)
+    }
+  }
+
+  func release(_ leadership: Leadership) throws(SharedLogError) {
+    _ = try change(under: leadership) { contents, index in
+      let store = contents.stores[index]
+      contents.stores[index] = StoreState(
+        id: store.id, name: store.name, specification: store.specification, epoch: store.epoch, leader: nil)
+    }
+  }
+
+  func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {
+    try change(under: leadership) { contents, index in
+      contents.stores.remove(at: index)
+      contents.commits[leadership.store] = nil
+      contents.parts[leadership.store] = nil
+      contents.snapshots[leadership.store] = nil
+      contents.items[leadership.store] = nil
+    }
+  }
+
+  func bytes(of item: String, in store: StoreID) throws(SharedLogError) -> [UInt8] {
+    try call { ($0.items[store]?[item] ?? [], nil) }
+  }
+
+  func record(_ bytes: [UInt8], as item: String, under leadership: Leadership) throws(SharedLogError) -> Bool {
+    try change(under: leadership) { contents, _ in contents.items[leadership.store, default: [:]][item] = bytes }
+  }
+
+  // MARK: Commits
+
+  func append(_ commit: LogCommit, to store: StoreID) throws(SharedLogError) -> Bool {
+    try call { contents in
+      var contents = contents
+      let commits = contents.commits[store] ?? [:]
+      let isFree = commits[commit.position] == nil && commits[commit.position - 1]?.epoch == commit.epoch
+      guard isFree || sabotage == .noFence else { return (false, nil) }
+      contents.commits[store, default: [:]][commit.position] = commit
+      return (true, contents)
+    }
+  }
+
+  func synchronize() throws(SharedLogError) {
+    try call { contents in ((), sabotage == .noBarrier ? nil : contents) }
+  }
+
+  func commits(of store: StoreID, from position: Int64, upTo byteCount: Int) throws(SharedLogError) -> [LogCommit] {
+    try call { contents in
+      var (found, size) = ([LogCommit](), 0)
+      let commits = (contents.commits[store] ?? [:]).values.filter { $0.position >= position }
+      for commit in commits.sorted(by: { $0.position < $1.position }) where size < byteCount || found.isEmpty {
+        found.append(commit)
+        size += commit.records.count
+      }
+      return (found, nil)
+    }
+  }
+
+  func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
+    try call { contents in
+      var contents = contents
+      contents.commits[store] = contents.commits[store]?.filter { $0.key >= position }
+      contents.parts[store] = contents.parts[store]?.filter { $0.key >= position }
+      return (false, contents)
+    }
+  }
+
+  // MARK: Snapshots
+
+  func snapshot(of store: StoreID) throws(SharedLogError) -> LogSnapshot? {
+    try call { ($0.snapshots[store], nil) }
+  }
+
+  func part(_ number: Int, of snapshot: LogSnapshot, in store: StoreID) throws(SharedLogError) -> [UInt8] {
+    try call { ($0.parts[store]?[snapshot.position]?[number] ?? [], nil) }
+  }
+
+  func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError) {
+    try call { contents in
+      var contents = contents
+      if contents.parts[store]?[position]?[number] == nil {
+        contents.parts[store, default: [:]][position, default: [:]][number] = bytes
+      }
+      return ((), contents)
+    }
+  }
+
+  func finish(_ snapshot: LogSnapshot, under leadership: Leadership) throws(SharedLogError) -> Bool {
+    try change(under: leadership) { contents, _ in contents.snapshots[leadership.store] = snapshot }
+  }
+}
+
+extension NodeState {
+  func with(beat: Int64? = nil, isLive: Bool? = nil) -> NodeState {
+    NodeState(
+      node: node, name: name, address: address, lease: lease, beat: beat ?? self.beat, isLive: isLive ?? self.isLive)
+  }
+}

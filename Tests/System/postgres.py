@@ -1,0 +1,88 @@
+"""A PostgreSQL server for tests, in a folder of its own, with Debian's programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+VERSIONS = Path("/usr/lib/postgresql")
+
+
+def programs() -> Path:
+    """Returns the folder of the newest version's programs."""
+    folders = sorted(VERSIONS.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if not folders:
+        raise SystemExit("PostgreSQL is missing: sudo apt-get install postgresql")
+    return folders[-1].parent
+
+
+class Postgres:
+    """A server that listens on a Unix socket only. PostgreSQL refuses to run as root, so it then runs as its own user."""
+
+    def __init__(self, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="larder-postgres-", dir="/tmp"))
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "postgres")
+        # The clients run as another user.
+        self.folder.chmod(0o755)
+        self.data = self.folder / "data"
+        self._run("initdb", "--no-sync", "-A", "trust", "-U", "larder", "-D", self.data)
+        with (self.data / "postgresql.conf").open("a") as file:
+            for name, value in {"max_connections": "200", "shared_buffers": "64MB", **settings}.items():
+                file.write(f"{name} = '{value}'\n")
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"postgresql:///postgres?host={self.folder}&user=larder"
+
+    def start(self) -> None:
+        options = f"-c listen_addresses= -c unix_socket_directories={self.folder}"
+        self._run("pg_ctl", "-D", self.data, "-l", self.folder / "log", "-o", options, "-w", "-t", "60", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stops the server: `smart`, `fast`, or `immediate`, which is like a crash."""
+        self._run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "60", "stop")
+
+    def query(self, sql: str) -> str:
+        command = [programs() / "psql", "-h", self.folder, "-U", "larder", "-X", "-A", "-t", "-c", sql, "postgres"]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to all processes of the server."""
+        for process in self.processes():
+            os.kill(process, number)
+
+    def processes(self) -> list[int]:
+        leader = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+        listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(leader)], capture_output=True, text=True, check=False)
+        return [leader, *map(int, listing.stdout.split())]
+
+    def remove(self) -> None:
+        try:
+            self.signal(signal.SIGCONT)
+            self.stop("immediate")
+        except (OSError, subprocess.CalledProcessError):
+            pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(programs() / program), *map(str, arguments)]
+        if os.geteuid() == 0:
+            command = ["runuser", "-u", "postgres", "--", *command]
+        # A server that stays keeps pipes open, so its output goes to a file.
+        with (self.folder / "commands").open("a") as output:
+            subprocess.run(command, check=True, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd="/", timeout=120)
+
+
+def wait_for(condition, seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"after {seconds} s: {what}")
+        time.sleep(0.05)

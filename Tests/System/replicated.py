@@ -1,0 +1,386 @@
+"""Checks stores that outlive their server: larderd processes that share a PostgreSQL server, and what befalls them.
+
+    python3 replicated.py --server PATH
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+from brief_case import BriefCase, run
+from larder import Client, LarderError, Store
+from larder_wire import Code, Outcome
+from postgres import Postgres, wait_for
+
+LEASE = 1.0
+
+
+class Node:
+    """A larderd process of a cluster."""
+
+    def __init__(self, server: Path, folder: Path, name: str, database: str, **settings: object) -> None:
+        self.server, self.folder, self.name, self.database, self.settings = server, folder, name, database, settings
+        self.address = f"unix:{folder}/{name}"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        settings = {
+            "listen": [self.address], "databases": [f"main={self.database}"], "cluster.node": self.name,
+            "cluster.lease": f"{int(LEASE * 1_000)}ms", **self.settings,
+        }
+        configuration = self.folder / f"{self.name}.yaml"
+        configuration.write_text(json.dumps(settings))
+        with (self.folder / f"{self.name}.log").open("a") as log:
+            self.process = subprocess.Popen([str(self.server), f"--config={configuration}"], stderr=log)
+
+    @property
+    def log(self) -> str:
+        return (self.folder / f"{self.name}.log").read_text()
+
+    def client(self, timeout: float = 20) -> Client:
+        end = time.monotonic() + 30
+        while True:
+            try:
+                return Client(self.address, timeout=timeout)
+            except LarderError:
+                assert self.process and self.process.poll() is None, f"{self.name} has ended: {self.log}"
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        assert self.process
+        self.process.terminate()
+        return self.process.wait(timeout=30)
+
+    def end(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.kill()
+
+    def serves(self, store: str) -> bool:
+        with contextlib.suppress(LarderError), self.client(timeout=5) as client:
+            client.open(store)
+            return True
+        return False
+
+
+class ReplicatedCase(BriefCase):
+    server: Path
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory(prefix="larder-replicated-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.postgres = self.database()
+        self.names = (f"node{number}" for number in itertools.count(1))
+
+    def database(self, **settings: str) -> Postgres:
+        postgres = Postgres(**settings)
+        self.addCleanup(postgres.remove)
+        return postgres
+
+    def node(self, name: str | None = None, **settings: object) -> Node:
+        node = Node(self.server, self.folder, name or next(self.names), self.postgres.address, **settings)
+        self.addCleanup(node.end)
+        return node
+
+    def served(self, node: Node, store: str = "orders", seconds: float = 20) -> Store:
+        """Returns the store once the node serves it."""
+        wait_for(lambda: node.serves(store), seconds, f"{node.name} does not serve {store}: {node.log}")
+        client = node.client()
+        self.addCleanup(client.close)
+        return client.open(store)
+
+    def created(self, node: Node, store: str = "orders", options: str = "") -> Store:
+        def creates() -> bool:
+            with node.client() as client:
+                try:
+                    client.create(store, f"replicated{options}")
+                except LarderError as error:
+                    return error.code is Code.storeExists
+                return True
+
+        wait_for(creates, 10, f"{node.name} can't create a store")
+        return self.served(node, store)
+
+
+class TakeoverChecks(ReplicatedCase):
+    def test_another_server_takes_over_with_everything(self) -> None:
+        first, second = self.node(), self.node()
+        orders = self.created(first)
+        orders.ensure_index(["total"], name="by-total")
+        for number in range(500):
+            orders.put(f"order-{number:03}", b'{"total":%d}' % number)
+        orders.put("temporary", b"1", expire_after_milliseconds=3_600_000)
+        orders.put("large", bytes(200_000))
+        orders.delete("order-007")
+        revision = orders.put("last", b"2")
+        self.assertFalse(second.serves("orders"))
+        first.kill()
+        begun = time.monotonic()
+        orders = self.served(second)
+        self.assertLess(time.monotonic() - begun, LEASE * 1.1 + 4)
+        self.assertEqual(orders.get("last").revision, revision)
+        self.assertEqual(orders.get("large").value, bytes(200_000))
+        self.assertIsNone(orders.get("order-007"))
+        self.assertIsNotNone(orders.get("temporary").expire_after_milliseconds)
+        self.assertEqual(orders.count(), 502)
+        self.assertEqual([index["name"] for index in orders.indexes()], ["by-total"])
+        self.assertEqual([entry.key for entry in orders.find({"total": {"$gt": 497}}, sort=["total"])], ["order-498", "order-499"])
+        self.assertEqual(orders.put("more", b"3"), revision + 1)
+
+    def test_a_stopped_server_hands_over_at_once(self) -> None:
+        first, second = self.node(), self.node()
+        self.created(first).put("a", b"1")
+        self.assertEqual(first.stop(), 0)
+        begun = time.monotonic()
+        self.assertEqual(self.served(second).get("a").value, b"1")
+        self.assertLess(time.monotonic() - begun, 3)
+
+    def test_a_paused_server_neither_acknowledges_nor_answers_from_its_memory(self) -> None:
+        first, second = self.node(), self.node()
+        old = self.created(first)
+        old.put("a", b"1")
+        first.signal(signal.SIGSTOP)
+        new = self.served(second)
+        new.put("a", b"2")
+        results: list[object] = []
+
+        def ask(operation: Callable[[], object]) -> None:
+            try:
+                results.append(operation())
+            except LarderError as error:
+                results.append(error)
+
+        with first_client(first) as other:
+            threads = [
+                threading.Thread(target=ask, args=(lambda: old.get("a"),)),
+                threading.Thread(target=ask, args=(lambda: other.open("orders").put("a", b"3"),)),
+            ]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.2)
+            first.signal(signal.SIGCONT)
+            for thread in threads:
+                thread.join()
+        for result in results:
+            self.assertIsInstance(result, LarderError, f"{result}")
+        self.assertEqual(new.get("a").value, b"2")
+        wait_for(lambda: "another server has taken over" in first.log, 10, first.log)
+        with first.client() as client, self.assertRaises(LarderError) as raised:
+            client.open("orders")
+        self.assertIn("node2", raised.exception.message)
+
+    def test_the_same_server_comes_back(self) -> None:
+        node = self.node()
+        self.created(node).put("a", b"1")
+        node.kill()
+        node.start()
+        orders = self.served(node)
+        self.assertEqual(orders.get("a").value, b"1")
+        node.stop()
+        node.start()
+        self.assertEqual(self.served(node).get("a").value, b"1")
+
+    def test_two_servers_of_one_name_are_noticed(self) -> None:
+        first = self.node(name="twin")
+        self.created(first).put("a", b"1")
+        folder = self.folder / "other"
+        folder.mkdir()
+        second = Node(self.server, folder, "twin", self.postgres.address)
+        self.addCleanup(second.end)
+        wait_for(lambda: "another server is the node twin" in second.log, 15, "the second one is not refused")
+        self.assertEqual(self.served(first).get("a").value, b"1")
+
+    def test_a_dropped_store_is_gone_everywhere(self) -> None:
+        first, second = self.node(), self.node()
+        self.created(first).put("a", b"1")
+        with first.client() as client:
+            client.drop("orders")
+        first.kill()
+        time.sleep(LEASE * 2 + 1)
+        self.assertFalse(second.serves("orders"))
+        self.assertEqual(self.postgres.query("SELECT count(*) FROM larder.commit"), "0")
+        self.assertEqual(self.created(second).count(), 0)
+
+    def test_snapshots_replace_commits(self) -> None:
+        first, second = self.node(), self.node()
+        orders = self.created(first)
+        value = bytes(range(250)) * 100
+        for round in range(5):
+            for number in range(100):
+                orders.put(f"{number:03}", value + bytes([round]))
+
+        def is_trimmed() -> bool:
+            return int(self.postgres.query("SELECT min(position) FROM larder.commit")) > 50
+
+        wait_for(is_trimmed, 20, "no snapshot was written")
+        first.kill()
+        orders = self.served(second)
+        self.assertEqual(orders.count(), 100)
+        for number in range(100):
+            self.assertEqual(orders.get(f"{number:03}").value, value + bytes([4]))
+
+    def test_stores_from_the_settings(self) -> None:
+        nodes = [self.node(stores=["carts=replicated?durability=interval:1s"]) for _ in range(2)]
+        wait_for(lambda: any(node.serves("carts") for node in nodes), 10, nodes[0].log)
+        server = next(node for node in nodes if node.serves("carts"))
+        other = next(node for node in nodes if node is not server)
+        self.served(server, "carts").put("a", b"1")
+        time.sleep(1.5)
+        server.kill()
+        self.assertEqual(self.served(other, "carts").get("a").value, b"1")
+
+
+class DatabaseChecks(ReplicatedCase):
+    def test_a_database_that_is_away_comes_back(self) -> None:
+        node = self.node()
+        orders = self.created(node)
+        orders.put("a", b"1")
+        self.postgres.stop("immediate")
+        begun = time.monotonic()
+        self.assertEqual(orders.get("a").value, b"1")
+
+        def is_refused() -> bool:
+            try:
+                orders.get("a")
+            except LarderError as error:
+                self.assertIs(error.outcome, Outcome.not_executed)
+                self.assertIn("database", error.message)
+                return True
+            return False
+
+        wait_for(is_refused, 10, "reads go on without the database")
+        self.assertLess(time.monotonic() - begun, LEASE + 2)
+        with self.assertRaises(LarderError) as raised:
+            orders.put("b", b"1")
+        self.assertIs(raised.exception.outcome, Outcome.not_executed)
+        self.assertIsNone(node.process.poll())
+        self.postgres.start()
+
+        def is_served() -> bool:
+            try:
+                return bool(orders.put("c", b"1"))
+            except LarderError:
+                return False
+
+        wait_for(is_served, 20, node.log)
+        self.assertEqual(orders.get("a").value, b"1")
+
+    def test_a_write_that_waits_for_the_database_is_acknowledged_once(self) -> None:
+        """The database stops in the middle of commits again and again, and every counter still adds up."""
+        node = self.node()
+        orders = self.created(node)
+        ends = threading.Event()
+
+        def disturb() -> None:
+            while not ends.is_set():
+                self.postgres.query(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'larderd%'")
+                time.sleep(0.15)
+
+        thread = threading.Thread(target=disturb)
+        thread.start()
+        acknowledged, value = 0, 0
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            try:
+                value += 1
+                orders.put("counter", str(value).encode())
+                acknowledged = value
+            except LarderError as error:
+                self.assertIs(error.outcome, Outcome.not_executed, f"{error}")
+                time.sleep(0.02)
+        ends.set()
+        thread.join()
+        self.assertGreater(acknowledged, 20)
+        node.kill()
+        self.assertGreaterEqual(int(self.served(self.node()).get("counter").value), acknowledged)
+        positions = self.postgres.query("SELECT count(*) = max(position) - min(position) + 1 FROM larder.commit")
+        self.assertEqual(positions, "t")
+
+    def test_a_database_that_went_back_is_noticed(self) -> None:
+        node = self.node()
+        orders = self.created(node)
+        for number in range(10):
+            orders.put(f"{number}", b"1")
+        self.postgres.query("DELETE FROM larder.commit WHERE position > 5")
+        with self.assertRaises(LarderError):
+            orders.put("a", b"1")
+        wait_for(lambda: "another server has taken over" in node.log, 10, node.log)
+
+    def test_what_is_wrong_with_a_database_is_said(self) -> None:
+        for settings, options, expected in (
+            ({"fsync": "off"}, {}, "set fsync = on"),
+            ({"synchronous_commit": "off"}, {}, "set synchronous_commit = on"),
+            ({}, {"cluster.require-standby": True}, "set synchronous_standby_names"),
+            ({"default_transaction_read_only": "on"}, {}, "read-only"),
+        ):
+            with self.subTest(expected):
+                self.postgres = self.database(**settings)
+                node = self.node(**options)
+                with node.client() as client:
+                    client.ping()
+                wait_for(lambda: expected in node.log, 15, node.log)
+                self.assertIsNone(node.process.poll())
+                node.end()
+
+    def test_another_version_of_the_tables_is_refused(self) -> None:
+        self.node().client().close()
+        wait_for(lambda: self.postgres.query("SELECT to_regclass('larder.version') IS NOT NULL") == "t", 10, "no tables")
+        self.postgres.query("UPDATE larder.version SET version = 2")
+        node = self.node()
+        wait_for(lambda: "has version 2" in node.log, 10, node.log)
+
+
+@contextlib.contextmanager
+def first_client(node: Node):
+    """A connection to a server that is stopped, whose system accepts it."""
+    os.kill(node.process.pid, signal.SIGCONT)
+    client = node.client()
+    os.kill(node.process.pid, signal.SIGSTOP)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks replicated stores with real PostgreSQL servers.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    parser.add_argument("names", nargs="*", help="the tests to run, such as DatabaseChecks; all by default")
+    options = parser.parse_args()
+    ReplicatedCase.server = options.server.resolve()
+    loader, module = unittest.defaultTestLoader, sys.modules[__name__]
+    suite = loader.loadTestsFromNames(options.names, module) if options.names else loader.loadTestsFromModule(module)
+    passed, failed = run(suite)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
