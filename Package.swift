@@ -102,7 +102,8 @@ let package = Package(
     .target(
       name: "Storage", dependencies: ["Basics", "CLinux", "Documents", "EntryFiles", "Platform"],
       swiftSettings: settings),
-    .target(name: "Replication", dependencies: ["Basics", "Platform", "Storage"], swiftSettings: settings),
+    .target(
+      name: "Replication", dependencies: ["Basics", "Documents", "Platform", "Storage"], swiftSettings: settings),
     .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .target(
       name: "PostgresLog", dependencies: ["CPostgreSQL", "Platform", "Replication", "Storage"], swiftSettings: settings),
@@ -186,7 +187,8 @@ let package = Package(
       dependencies: ["LarderService", "LarderServer", "Systemd", "Storage", "Platform", "TestSupport"],
       swiftSettings: settings),
     .testTarget(
-      name: "ReplicationTests", dependencies: ["Documents", "Platform", "Replication", "Storage", "TestSupport"],
+      name: "ReplicationTests",
+      dependencies: ["Documents", "Larder", "LarderServer", "Platform", "Replication", "Storage", "TestSupport"],
       swiftSettings: settings),
     .testTarget(name: "TokensTests", dependencies: ["Tokens"], swiftSettings: settings),
     .testTarget(

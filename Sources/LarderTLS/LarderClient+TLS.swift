@@ -21,4 +21,20 @@ extension LarderClient {
     }
     try self.init(address, configuration: configuration) { credentials.makeLayer() }
   }
+
+  /// Creates a client of servers with TLS that share stores, as `init(_:configuration:)` with several addresses does.
+  public init(
+    _ addresses: [String], tls: ClientTLS, configuration: Configuration = Configuration()
+  ) throws(LarderError) {
+    var servers: [(address: String, makeLayer: ChannelLayerFactory?)] = []
+    for address in addresses {
+      do {
+        let credentials = try ClientCredentials(tls, for: address)
+        servers.append((address, { credentials.makeLayer() }))
+      } catch {
+        throw LarderError(.illegalArgument, outcome: .rejected, error.description)
+      }
+    }
+    try self.init(servers: servers, configuration: configuration)
+  }
 }

@@ -84,7 +84,7 @@ package final class PostgresLog: SharedLog {
   // MARK: Stores
 
   private static let selectStores = Statement(
-    "larder_stores", "SELECT id, name, specification, epoch, leader, leader_epoch FROM larder.store")
+    "larder_stores", "SELECT id, name, specification, epoch, leader, leader_epoch, successor FROM larder.store")
   private static let insertStore = Statement(
     "larder_insert_store",
     """
@@ -95,7 +95,7 @@ package final class PostgresLog: SharedLog {
   private static let leadStore = Statement(
     "larder_lead",
     """
-    WITH led AS (UPDATE larder.store SET epoch = epoch + 1, leader = $3::int8, leader_epoch = $4::int8 \
+    WITH led AS (UPDATE larder.store SET epoch = epoch + 1, leader = $3::int8, leader_epoch = $4::int8, successor = NULL \
     WHERE id = $1::int8 AND epoch = $2::int8 AND leader IS NOT DISTINCT FROM $5::int8 \
     AND leader_epoch IS NOT DISTINCT FROM $6::int8 AND (leader = $3::int8 AND leader_epoch = $4::int8 OR NOT EXISTS \
     (SELECT FROM larder.node WHERE id = leader AND node.epoch = leader_epoch AND live)) RETURNING id, epoch) \
@@ -106,7 +106,7 @@ package final class PostgresLog: SharedLog {
   private static let releaseStore = Statement(
     "larder_release",
     """
-    UPDATE larder.store SET leader = NULL, leader_epoch = NULL \
+    UPDATE larder.store SET leader = NULL, leader_epoch = NULL, successor = $3::int8 \
     WHERE id = $1::int8 AND epoch = $2::int8
     """)
   private static let deleteStore = Statement(
@@ -116,7 +116,8 @@ package final class PostgresLog: SharedLog {
     try sessions.run(Self.selectStores).rows.map { row in
       StoreState(
         id: row.integer(0), name: row.text(1), specification: row.text(2), epoch: row.integer(3),
-        leader: row.isNull(4) || row.isNull(5) ? nil : Node(id: row.integer(4), epoch: row.integer(5)))
+        leader: row.isNull(4) || row.isNull(5) ? nil : Node(id: row.integer(4), epoch: row.integer(5)),
+        successor: row.isNull(6) ? nil : row.integer(6))
     }
   }
 
@@ -141,8 +142,10 @@ package final class PostgresLog: SharedLog {
     rows.rows.first.map { Leadership(store: $0.integer(0), epoch: $0.integer(1), position: $0.integer(2)) }
   }
 
-  package func release(_ leadership: Leadership) throws(SharedLogError) {
-    try sessions.run(Self.releaseStore, .integer(leadership.store), .integer(leadership.epoch))
+  package func release(_ leadership: Leadership, to successor: Int64?) throws(SharedLogError) {
+    try sessions.run(
+      Self.releaseStore, .integer(leadership.store), .integer(leadership.epoch), successor.map { .integer($0) } ?? .null
+    )
   }
 
   package func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {

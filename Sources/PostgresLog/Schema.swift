@@ -48,6 +48,7 @@ struct Schema: Sendable {
       epoch bigint NOT NULL,
       leader bigint REFERENCES larder.node,
       leader_epoch bigint,
+      successor bigint,
       indexes bytea NOT NULL DEFAULT '',
       history bytea NOT NULL DEFAULT '',
       snapshot_position bigint,

@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// Safe because one thread at a time uses the engine, and what others read is atomic or behind a lock.
 package final class ReplicatedEngine: Engine, @unchecked Sendable {
-  private let log: any SharedLog
+  let log: any SharedLog
   private let leadership: Leadership
   private let life: Membership.Life
   /// The position of the last commit.
@@ -28,6 +28,7 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   private var snapshots: SnapshotSchedule
   private var writtenByteCount = 0
   private let isDeposed = Atomic(false)
+  private let successor = Lock<Int64?>(nil)
   private let publishedFigures = Lock([(name: String, value: UInt64)]())
   package let syncTimes: DurationHistogram? = DurationHistogram()
   package let records: (any StoreRecords)?
@@ -128,8 +129,12 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   package func close() throws(EngineError) {
     guard !hasLostStore else { return }
     // Whoever takes the store over otherwise waits for the lease.
-    try? log.release(leadership)
+    try? log.release(leadership, to: successor.withLock { $0 })
+    isDeposed.store(true, ordering: .relaxed)
   }
+
+  /// Chooses the node that is to lead the store when the engine is closed. From any thread.
+  func chooseSuccessor(_ node: Int64) { successor.withLock { $0 = node } }
 
   package var figures: [(name: String, value: UInt64)] { publishedFigures.withLock { figures in figures } }
 

@@ -1,4 +1,5 @@
 import Dispatch
+import Documents
 import Platform
 import Storage
 
@@ -28,13 +29,30 @@ package final class Replication: SharedStores {
   }
 
   private let databases: [Database]
+  private let state = Lock(State())
+
+  /// How long a store that is to be led by a certain node waits for that, in milliseconds.
+  private static let successionTime: UInt64 = 5_000
+
+  private struct State {
+    /// The engines of the stores that were opened here, by the stores' names.
+    var engines: [StoreName: WeakEngine] = [:]
+    /// When stores were first seen that wait for a certain node.
+    var successions: [StoreState: UInt64] = [:]
+  }
+
+  private struct WeakEngine {
+    weak var engine: ReplicatedEngine?
+  }
 
   package init(_ databases: [Database]) { self.databases = databases }
 
   /// The engine of the stores.
   package var engine: EngineKind {
     EngineKind.replicated.opening { [self] store, map, progress in
-      try opener(for: store.specification).open(store, into: &map, progress: progress)
+      let (engine, remarks) = try opener(for: store.specification).open(store, into: &map, progress: progress)
+      state.withLock { $0.engines[store.name] = WeakEngine(engine: engine) }
+      return (engine, remarks)
     } removing: { [self] name, specification in
       try remove(name, specification)
     }
@@ -62,7 +80,7 @@ package final class Replication: SharedStores {
     guard let state = try database.log.stores().first(where: { $0.name == name.text }) else { return }
     let leadership = Leadership(store: state.id, epoch: state.epoch, position: 0)
     guard let life = database.membership.life, state.leader == life.node, try database.log.drop(leadership) else {
-      throw StorageError.servedElsewhere(name, "another server has taken it over")
+      throw StorageError.servedElsewhere(name, StoreElsewhere("another server has taken it over"))
     }
   }
 
@@ -82,27 +100,84 @@ package final class Replication: SharedStores {
     try database.membership.join()
     let live = try database.membership.liveNodes()
     let own = database.membership.life?.node
+    var stores: [JSONValue] = []
     for state in try database.log.stores() {
-      guard let name = try? StoreName(state.name), !served.contains(name) else { continue }
-      if let leader = state.leader, leader != own, let node = live[leader] {
-        survey.elsewhere[name] = "the node \(node.name) serves it, at \(node.address)"
-        continue
-      }
-      do {
-        let specification = try StoreSpecification(state.specification, engines: [engine])
-        guard try self.database(of: specification) === database else {
-          throw StorageError.invalidOption(
-            "the server that created it has another name for the database \(database.name): \(state.specification)")
+      guard let name = try? StoreName(state.name) else { continue }
+      let leader = state.leader.flatMap { live[$0] }
+      var json: JSONValue = ["name": .string(state.name)]
+      json["leader"] = leader.map { .string($0.name) }
+      stores.append(json)
+      guard !served.contains(name) else { continue }
+      if let leader, leader.node != own {
+        survey.elsewhere[name] = StoreElsewhere(servedBy: leader)
+      } else if state.leader == nil, let successor = live.values.first(where: { $0.node.id == state.successor }),
+        successor.node != own, !isOverdue(state)
+      {
+        survey.elsewhere[name] = StoreElsewhere(
+          "it is on its way to the node \(successor.name), at \(successor.address)", address: successor.address)
+      } else {
+        do {
+          survey.toOpen.append(StoreDescription(name: name, specification: try specification(of: state, in: database)))
+        } catch {
+          survey.elsewhere[name] = StoreElsewhere("\(error)")
         }
-        survey.toOpen.append(StoreDescription(name: name, specification: specification))
-      } catch {
-        survey.elsewhere[name] = "\(error)"
       }
     }
+    let nodes = live.values.sorted { $0.name < $1.name }.map { node -> JSONValue in
+      ["name": .string(node.name), "address": .string(node.address), "lease": .integer(Int64(node.lease))]
+    }
+    survey.report.append([
+      "database": .string(database.name.description), "node": .string(database.membership.name), "nodes": .array(nodes),
+      "stores": .array(stores),
+    ])
+  }
+
+  private func specification(of state: StoreState, in database: Database) throws(StorageError) -> StoreSpecification {
+    let specification = try StoreSpecification(state.specification, engines: [engine])
+    guard try self.database(of: specification) === database else {
+      throw .invalidOption(
+        "the server that created it has another name for the database \(database.name): \(state.specification)")
+    }
+    return specification
+  }
+
+  /// Whether a store waits for a certain node for too long.
+  private func isOverdue(_ store: StoreState) -> Bool {
+    let now = monotonicMilliseconds()
+    return state.withLock { state in
+      state.successions = state.successions.filter { now < $0.value + 2 * Self.successionTime }
+      let since = state.successions[store, default: now]
+      state.successions[store] = since
+      return now >= since + Self.successionTime
+    }
+  }
+
+  package func chooseSuccessor(of store: StoreName, _ node: String) throws(StorageError) -> StoreElsewhere {
+    guard let engine = state.withLock({ $0.engines[store]?.engine }) else { throw .unknownStore(store) }
+    for database in databases where database.log === engine.log {
+      let live: [Node: NodeState]
+      do throws(SharedLogError) { live = try database.membership.liveNodes() } catch {
+        throw .engineUnavailable("\(error)")
+      }
+      if node == database.membership.name { throw .invalidOption("the node \(node) serves the store already") }
+      if let successor = live.values.first(where: { $0.name == node }) {
+        engine.chooseSuccessor(successor.node.id)
+        return StoreElsewhere(servedBy: successor)
+      }
+      let known = live.values.map(\.name).sorted().joined(separator: ", ")
+      throw .invalidOption("there is no node \(node); those that live are \(known)")
+    }
+    throw .unknownStore(store)
   }
 
   /// Leaves all clusters. The server's stores are closed.
   package func leave() { for database in databases { database.leave() } }
+}
+
+extension StoreElsewhere {
+  init(servedBy node: NodeState) {
+    self.init("the node \(node.name) serves it, at \(node.address)", address: node.address)
+  }
 }
 
 /// Shows that a node is alive, three times in each lease.

@@ -42,7 +42,8 @@ package protocol SharedLog: AnyObject, Sendable {
   func lead(_ store: StoreState, as node: Node) throws(SharedLogError) -> Leadership?
 
   /// Gives up the leadership of a store, so that another node can lead it at once.
-  func release(_ leadership: Leadership) throws(SharedLogError)
+  /// - Parameter successor: The number of the node that is to lead it; nil for any.
+  func release(_ leadership: Leadership, to successor: Int64?) throws(SharedLogError)
 
   /// Removes a store.
   /// - Returns: Whether the leadership was still in effect.
@@ -140,10 +141,14 @@ package struct StoreState: Hashable, Sendable {
   package let epoch: Int64
   /// The node that leads it; nil if that has given it up.
   package let leader: Node?
+  /// The number of the node that is to lead it next; nil for any.
+  package let successor: Int64?
 
-  package init(id: StoreID, name: String, specification: String, epoch: Int64, leader: Node?) {
+  package init(
+    id: StoreID, name: String, specification: String, epoch: Int64, leader: Node?, successor: Int64? = nil
+  ) {
     (self.id, self.name, self.specification) = (id, name, specification)
-    (self.epoch, self.leader) = (epoch, leader)
+    (self.epoch, self.leader, self.successor) = (epoch, leader, successor)
   }
 }
 

@@ -5,6 +5,8 @@ import Storage
 package struct StoreOpener {
   /// How much of a log is read at a time, in bytes.
   private static let readByteCount = 8 << 20
+  /// How much of the latest changes is kept for watches that began at other servers, in bytes.
+  private static let feedByteCount = 16 << 20
 
   private let log: any SharedLog
   private let membership: Membership
@@ -18,14 +20,14 @@ package struct StoreOpener {
   /// - Throws: `StorageError` if another node leads it, or the log is unavailable.
   package func open(
     _ store: EngineOpening, into map: inout EntryMap, progress: (Int, Int) -> Void
-  ) throws -> (engine: any Engine, remarks: [String]) {
+  ) throws -> (engine: ReplicatedEngine, remarks: [String]) {
     let leadership: Leadership
     do { leadership = try lead(store) } catch let error as SharedLogError {
       throw StorageError.engineUnavailable("\(error)")
     }
     do { return (try load(store, leadership, into: &map, progress: progress), []) } catch {
       // Another node may have more memory, or a better connection.
-      try? log.release(leadership)
+      try? log.release(leadership, to: nil)
       throw error
     }
   }
@@ -34,20 +36,22 @@ package struct StoreOpener {
     let specification = store.specification.description
     if let state = try log.stores().first(where: { $0.name == store.name.text }) {
       if let leader = state.leader, leader != life.node, let node = try membership.liveNodes()[leader] {
-        throw StorageError.servedElsewhere(store.name, "the node \(node.name) serves it, at \(node.address)")
+        throw StorageError.servedElsewhere(store.name, StoreElsewhere(servedBy: node))
       }
       if let leadership = try log.lead(state, as: life.node) { return leadership }
     } else if let leadership = try log.create(store.name.text, specification, for: life.node) {
       return leadership
     }
-    throw StorageError.servedElsewhere(store.name, "another server leads it since a moment ago")
+    throw StorageError.servedElsewhere(store.name, StoreElsewhere("another server leads it since a moment ago"))
   }
 
   private func load(
     _ store: EngineOpening, _ leadership: Leadership, into map: inout EntryMap, progress: (Int, Int) -> Void
   ) throws -> ReplicatedEngine {
     let snapshot = try log.snapshot(of: leadership.store)
-    var loader = try RecordLoader(at: store.now, expecting: snapshot?.entryCount ?? 0, into: &map)
+    var loader = try RecordLoader(
+      at: store.now, expecting: snapshot?.entryCount ?? 0, keeping: Self.feedByteCount,
+      notifiesImmediately: store.specification.durability != .always, into: &map)
     let partCount = snapshot?.partCount ?? 0
     if let snapshot {
       for number in 0..<partCount {

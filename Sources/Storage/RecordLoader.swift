@@ -7,14 +7,21 @@ package struct RecordLoader {
   private var loader = BulkLoader()
   private var lastRevision: UInt64 = 0
   private var lastKey: [UInt8] = []
+  /// The latest changes, for watches that began elsewhere.
+  private var feed: ChangeFeed?
+  private let feedByteCount: Int
+  private let notifiesImmediately: Bool
 
   /// - Parameters:
   ///   - now: The current time.
+  ///   - feedByteCount: The size of the latest changes that are kept for watches, in bytes.
+  ///   - notifiesImmediately: Whether watches may see changes before they are durable.
   ///   - entries: About how many entries there are.
   package init(
-    at now: ClockReading, expecting entries: Int, into map: inout EntryMap
+    at now: ClockReading, expecting entries: Int, keeping feedByteCount: Int, notifiesImmediately: Bool,
+    into map: inout EntryMap
   ) throws(RecordLoadingError) {
-    self.now = now
+    (self.now, self.feedByteCount, self.notifiesImmediately) = (now, feedByteCount, notifiesImmediately)
     do throws(StorageError) { try map.beginLoading(entries: entries) } catch { throw .noMemory(error) }
   }
 
@@ -39,19 +46,41 @@ package struct RecordLoader {
     _ bytes: UnsafeRawBufferPointer, into map: inout EntryMap
   ) throws(RecordLoadingError) {
     let first = lastRevision
+    beginFeed()
     try load(unsafe CommitReader(bytes), into: &map) { loader, operation throws(RecordLoadingError) in
       guard operation.revision > first else { return false }
       guard operation.revision >= loader.lastRevision, CommitBuffer.revisions.contains(operation.revision) else {
         throw .damaged("revisions are out of order")
       }
       loader.lastRevision = operation.revision
+      loader.addToFeed(operation)
       return true
     }
+  }
+
+  /// Begins to keep changes, unless that has begun.
+  private mutating func beginFeed() {
+    guard feed == nil else { return }
+    feed = ChangeFeed(after: lastRevision, limit: feedByteCount, notifiesImmediately: notifiesImmediately)
+  }
+
+  private mutating func addToFeed(_ operation: CommitOperation) {
+    let expiry = operation.expiry == 0 ? 0 : now.monotonic(ofWall: operation.expiry)
+    let kind: ChangeView.Kind =
+      switch operation.kind {
+      case .single: .single
+      case .list: .list
+      case .delete: .delete
+      case .deleteAll: .deleteAll
+      }
+    unsafe feed?.append(kind, operation.key, operation.value, expiry: expiry, revision: operation.revision)
   }
 
   /// Finishes loading the map, and returns its revision.
   package mutating func finish(_ map: inout EntryMap) throws(RecordLoadingError) -> UInt64 {
     do throws(StorageError) { try loader.finish(&map, revision: lastRevision) } catch { throw .noMemory(error) }
+    beginFeed()
+    if let feed { map.keepFeed(feed) }
     return lastRevision
   }
 

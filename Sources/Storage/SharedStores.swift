@@ -1,3 +1,5 @@
+import Documents
+
 /// The stores that several servers share. Each of them is served by one server at a time.
 package protocol SharedStores: AnyObject, Sendable {
   /// Finds out which stores there are, and who serves them. Takes over nothing; opening a store does. May wait for the
@@ -5,16 +7,34 @@ package protocol SharedStores: AnyObject, Sendable {
   /// - Parameter served: The stores that this server serves.
   func survey(serving served: Set<StoreName>) -> SharedStoreSurvey
 
+  /// Chooses the server that is to serve a store when this one closes it.
+  /// - Parameter node: The name of that server.
+  /// - Returns: Where the store will be.
+  /// - Throws: `invalidOption` if there is no such server, or it doesn't live.
+  func chooseSuccessor(of store: StoreName, _ node: String) throws(StorageError) -> StoreElsewhere
+
   /// Tells the other servers that this one, whose stores are closed, serves no more.
   func leave()
+}
+
+/// Why a server doesn't serve a store that it shares with others.
+package struct StoreElsewhere: Hashable, Sendable {
+  /// Who serves it, or why nobody does.
+  package let reason: String
+  /// Where the clients of the server that serves it connect; nil if that is unknown.
+  package let address: String?
+
+  package init(_ reason: String, address: String? = nil) { (self.reason, self.address) = (reason, address) }
 }
 
 /// What a server is to do about the stores that it shares with others.
 package struct SharedStoreSurvey: Sendable {
   /// The stores that this server is to open, because nobody serves them.
   package var toOpen: [StoreDescription] = []
-  /// The stores that are served elsewhere, or not for now, with who serves them or why nobody does.
-  package var elsewhere: [StoreName: String] = [:]
+  /// The stores that are served elsewhere, or not for now.
+  package var elsewhere: [StoreName: StoreElsewhere] = [:]
+  /// The servers and their stores, an object for each database: `Protocol/wire.md` §6.15.
+  package var report: [JSONValue] = []
   /// Why the survey is incomplete; nil if it is complete.
   package var failure: String?
 

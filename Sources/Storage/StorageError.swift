@@ -19,8 +19,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case unknownStore(StoreName)
   /// The files of the store with this name could not be opened when the server started, for this reason.
   case storeDamaged(StoreName, String)
-  /// Another server serves the store with this name, or none does for now: which, or why.
-  case servedElsewhere(StoreName, String)
+  /// Another server serves the store with this name, or none does for now.
+  case servedElsewhere(StoreName, StoreElsewhere)
   /// The catalog is at its limit.
   case tooManyStores(limit: Int)
   /// The store has an index with this name and another definition.
@@ -73,7 +73,8 @@ extension StorageError: CustomStringConvertible {
     case .storeExists(let name, let engine): "there is a store \"\(name)\" already (engine \(engine.name))"
     case .unknownStore(let name): "there is no store \"\(name)\""
     case .storeDamaged(let name, let reason): "the store \"\(name)\" is damaged and not served: \(reason)"
-    case .servedElsewhere(let name, let reason): "this server does not serve the store \"\(name)\": \(reason)"
+    case .servedElsewhere(let name, let elsewhere):
+      "this server does not serve the store \"\(name)\": \(elsewhere.reason)"
     case .tooManyStores(let limit): "the server has reached its limit of \(limit) stores; drop one first"
     case .indexExists(let index):
       "the store has an index \"\(index.name)\" with another definition, \(index.json); delete it first, or use another"

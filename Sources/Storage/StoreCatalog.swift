@@ -5,6 +5,7 @@
 // `--salvage` copies what is intact (`DataDirectoryCheck`).
 
 import Documents
+import Glibc
 import Platform
 import Synchronization
 
@@ -14,6 +15,8 @@ import Synchronization
 /// opening a store never waits for work in another. A second lock serializes creating and dropping stores and indexes.
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
+  /// How long the move of a store to another server waits for its last commits, in milliseconds.
+  private static let maxMoveTime: UInt64 = 5_000
 
   private let limit: Atomic<Int>
   private let engines: [EngineKind]
@@ -23,8 +26,10 @@ package final class StoreCatalog: Sendable {
   private let stores = Lock<[StoreName: Store]>([:])
   /// The stores that can't be served. They keep their names until they are dropped.
   private let damagedStores = Lock<[StoreName: DamagedStore]>([:])
-  /// The stores that other servers serve, or could, with the reasons why this one doesn't.
-  private let storesElsewhere = Lock<[StoreName: String]>([:])
+  /// The stores that other servers serve, or could.
+  private let storesElsewhere = Lock<[StoreName: StoreElsewhere]>([:])
+  /// How many stores were moved to other servers.
+  private let moveCount = Atomic(0)
   /// Held while a store or an index is created or dropped.
   private let changeLock = Lock(())
 
@@ -104,7 +109,7 @@ package final class StoreCatalog: Sendable {
   package func create(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
     try changeLock.withLock { _ throws(StorageError) in
       if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
-      if reasonElsewhere(name) != nil { throw .storeExists(name, specification.engine) }
+      if elsewhere(name) != nil { throw .storeExists(name, specification.engine) }
       try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
       stores.withLock { $0[name] = store }
@@ -130,7 +135,7 @@ package final class StoreCatalog: Sendable {
   package func ensureAll(_ specifications: [(StoreName, StoreSpecification)]) throws(StorageError) {
     var created: [StoreName] = []
     do throws(StorageError) {
-      for (name, specification) in specifications where damage(of: name) == nil && reasonElsewhere(name) == nil {
+      for (name, specification) in specifications where damage(of: name) == nil && elsewhere(name) == nil {
         if try ensure(name, specification) { created.append(name) }
       }
     } catch {
@@ -192,11 +197,11 @@ package final class StoreCatalog: Sendable {
   package func open(_ name: StoreName) throws(StorageError) -> Store {
     if let store = stores.withLock({ $0[name] }) { return store }
     if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
-    if let reason = reasonElsewhere(name) { throw .servedElsewhere(name, reason) }
+    if let elsewhere = elsewhere(name) { throw .servedElsewhere(name, elsewhere) }
     throw .unknownStore(name)
   }
 
-  private func reasonElsewhere(_ name: StoreName) -> String? { storesElsewhere.withLock { $0[name] } }
+  private func elsewhere(_ name: StoreName) -> StoreElsewhere? { storesElsewhere.withLock { $0[name] } }
 
   /// Returns why a store can't be served; nil if there is no such store.
   private func damage(of name: StoreName) -> String? { damagedStores.withLock { $0[name]?.reason } }
@@ -210,7 +215,7 @@ package final class StoreCatalog: Sendable {
       if let store = stores.withLock({ $0[name] }), store.lease != nil { try remove(name, store.specification) }
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else {
         guard let damaged = damagedStores.withLock({ $0[name] }) else {
-          if let reason = reasonElsewhere(name) { throw .servedElsewhere(name, reason) }
+          if let elsewhere = elsewhere(name) { throw .servedElsewhere(name, elsewhere) }
           throw .unknownStore(name)
         }
         try remove(name, damaged.specification)
@@ -252,29 +257,69 @@ package final class StoreCatalog: Sendable {
   package func update(
     from shared: any SharedStores, onOpen: (StoreName, StoreOpening) -> Void,
     onFailure: (StoreName, String) -> Void
-  ) -> (lost: [StoreName], failure: String?) {
+  ) -> (lost: [StoreName], survey: SharedStoreSurvey) {
     let lost = all.filter(\.isLost)
     for store in lost {
       changeLock.withLock { _ in
-        storesElsewhere.withLock { $0[store.name] = "another server has taken it over" }
+        storesElsewhere.withLock { $0[store.name] = StoreElsewhere("another server has taken it over") }
         stores.withLock { _ = $0.removeValue(forKey: store.name) }
         discardContents(of: store)
         store.close()
       }
     }
     let served = Set(all.filter { $0.lease != nil }.map(\.name))
-    var survey = shared.survey(serving: served)
-    if survey.failure == nil {
-      storesElsewhere.withLock { $0 = survey.elsewhere }
+    let previousMoveCount = moveCount.load(ordering: .relaxed)
+    let survey = shared.survey(serving: served)
+    // A store that was moved meanwhile is neither here nor in the survey.
+    if survey.failure == nil, moveCount.load(ordering: .relaxed) == previousMoveCount {
+      var elsewhere = survey.elsewhere
+      for description in survey.toOpen { elsewhere[description.name] = StoreElsewhere("it is about to serve it") }
+      storesElsewhere.withLock { $0 = elsewhere }
       for description in survey.toOpen {
         do { try openShared(description, onOpen) } catch {
-          survey.elsewhere[description.name] = "\(error)"
-          storesElsewhere.withLock { $0[description.name] = "\(error)" }
+          let elsewhere: StoreElsewhere =
+            if case StorageError.servedElsewhere(_, let elsewhere) = error { elsewhere } else {
+              StoreElsewhere("\(error)")
+            }
+          storesElsewhere.withLock { $0[description.name] = elsewhere }
           onFailure(description.name, "\(error)")
         }
       }
     }
-    return (lost.map(\.name), survey.failure)
+    return (lost.map(\.name), survey)
+  }
+
+  /// Hands a store over to another server, without losing a write.
+  /// - Throws: `unknownStore`, `servedElsewhere`, `invalidOption` if the store or the server is none that it can be moved
+  ///   from or to, or `engineUnavailable`.
+  package func move(
+    _ name: StoreName, to node: String, by shared: any SharedStores
+  ) throws(StorageError) {
+    try changeLock.withLock { _ throws(StorageError) in
+      let store = try open(name)
+      guard store.lease != nil, let commitWriter = store.commitWriter else {
+        throw .invalidOption("only a store with the engine \(EngineKind.replicated) can be moved")
+      }
+      let destination = try shared.chooseSuccessor(of: name, node)
+      let last = store.accessBetweenLargeCommits { map in
+        map.pauseWrites(.servedElsewhere(name, destination))
+        return map.commitRevision
+      }
+      let end = monotonicMilliseconds() + Self.maxMoveTime
+      while !commitWriter.isDurable(last) {
+        guard commitWriter.failure == nil, monotonicMilliseconds() < end else {
+          store.access { $0.resumeWrites() }
+          throw .engineUnavailable("its last writes are not in the database yet")
+        }
+        commitWriter.wake()
+        usleep(1_000)
+      }
+      moveCount.add(1, ordering: .relaxed)
+      storesElsewhere.withLock { $0[name] = destination }
+      stores.withLock { _ = $0.removeValue(forKey: name) }
+      discardContents(of: store)
+      store.close()
+    }
   }
 
   private func openShared(_ description: StoreDescription, _ onOpen: (StoreName, StoreOpening) -> Void) throws {
@@ -285,8 +330,8 @@ package final class StoreCatalog: Sendable {
       try stores.withLock { stores throws(StorageError) in try checkCanAdd(description.name, to: stores) }
       let (store, opening) = try Store.open(description, in: nil, budgets: budgets)
       onOpen(store.name, opening)
-      storesElsewhere.withLock { _ = $0.removeValue(forKey: store.name) }
       stores.withLock { $0[store.name] = store }
+      storesElsewhere.withLock { _ = $0.removeValue(forKey: store.name) }
     }
   }
 
@@ -367,9 +412,6 @@ package final class StoreCatalog: Sendable {
 
   /// The names of the stores that are damaged and not served, in order.
   package var damagedNames: [StoreName] { damagedStores.withLock { $0.keys.sorted() } }
-
-  /// The stores that other servers serve, or that wait to be taken over, with the reasons why this one doesn't.
-  package var elsewhere: [StoreName: String] { storesElsewhere.withLock { $0 } }
 
   /// All stores that are served, in any order.
   package var all: [Store] { stores.withLock { Array($0.values) } }

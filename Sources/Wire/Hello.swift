@@ -22,9 +22,12 @@ public enum Features {
   public static let tokens: UInt32 = 64
   /// Asking what a client may do.
   public static let rights: UInt32 = 128
+  /// Stores that several servers share: who serves them, and moving them.
+  public static let clusters: UInt32 = 256
 
   /// All features that this code supports.
-  public static let all = documents | ranges | uploads | incarnations | times | groupExplanations | tokens | rights
+  public static let all =
+    documents | ranges | uploads | incarnations | times | groupExplanations | tokens | rights | clusters
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

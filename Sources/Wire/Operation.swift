@@ -38,6 +38,8 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case whoami = 36
   case rulesCheck = 37
   case tokenList = 38
+  case cluster = 39
+  case storeMove = 40
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }
@@ -89,12 +91,15 @@ public enum ErrorCode: UInt16, CaseIterable, Sendable {
   case indexUnknown = 41
   case uploadUnknown = 42
   case storeDamaged = 43
+  case notLeader = 44
 
   /// The outcome of a request that fails with the code.
   public var outcome: Outcome {
     switch self {
     case .unknown, .failed: .unknown
-    case .tooManyRequests, .tooManyConnections, .storeFull, .shuttingDown, .timedOut, .answerExpired: .notExecuted
+    case .tooManyRequests, .tooManyConnections, .storeFull, .shuttingDown, .timedOut, .answerExpired,
+      .notLeader:
+      .notExecuted
     default: .rejected
     }
   }

@@ -35,6 +35,25 @@ public struct StoreCreation: Equatable, Sendable {
   }
 }
 
+/// The body of a store-move request: `Protocol/wire.md` §6.15.
+public struct StoreMove: Equatable, Sendable {
+  public let name: String
+  /// The name of the server that is to serve the store.
+  public let node: String
+
+  public init(name: String, node: String) {
+    self.name = name
+    self.node = node
+  }
+
+  /// Decodes the body, or returns nil if it is malformed.
+  public init?(_ body: RawSpan) {
+    guard let name = body.shortText(at: 0) else { return nil }
+    self.name = name.text
+    node = body.extracting(name.end..<body.byteCount).toString()
+  }
+}
+
 /// A store of a store-list reply: `Protocol/wire.md` §6.2.
 public struct ListedStore: Equatable, Sendable {
   public let name: String
@@ -76,6 +95,11 @@ extension ByteBuffer {
   public mutating func append(_ creation: StoreCreation) {
     appendShort(creation.name)
     append(creation.specification)
+  }
+
+  public mutating func append(_ move: StoreMove) {
+    appendShort(move.name)
+    append(move.node)
   }
 
   public mutating func append(_ store: ListedStore) {

@@ -20,10 +20,10 @@ extension ServerTests {
     private func need(_ operation: Operation) -> Need {
       switch operation {
       case .hello, .credit, .cancel, .ping, .storeClose, .storeList, .uploadPart, .uploadDiscard, .whoami: .nothing
-      case .slowLog, .connections, .rulesCheck, .tokenList: .server(.admin)
+      case .slowLog, .connections, .rulesCheck, .tokenList, .cluster: .server(.admin)
       case .stats: .wholeStore(.read)
       case .storeOpen: .anyPart(.read)
-      case .storeCreate, .storeDrop, .indexEnsure, .indexDelete: .wholeStore(.admin)
+      case .storeCreate, .storeDrop, .storeMove, .indexEnsure, .indexDelete: .wholeStore(.admin)
       case .indexList, .find, .aggregate: .wholeStore(.read)
       case .changeMatching, .deleteAll: .wholeStore(.write)
       case .get, .getRange, .getMany, .count, .page, .all, .watch: .keys(.read)
@@ -144,7 +144,9 @@ extension ServerTests {
       case .uploadDiscard: return [Request.make(.uploadDiscard, store: 0, id: 9, [UInt8](repeating: 0, count: 8))]
       case .connections: return [Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])]
       case .rulesCheck: return [Request.make(operation, store: 0, id: 9, Array(#"{"operation": "ping"}"#.utf8))]
-      case .hello, .ping, .slowLog, .storeList, .whoami, .tokenList:
+      case .storeMove:
+        return [Request.make(.storeMove, store: 0, id: 9, [4] + Array("testnode".utf8))]
+      case .hello, .ping, .slowLog, .storeList, .whoami, .tokenList, .cluster:
         return [Request.make(operation, store: 0, id: 9)]
       // They have no reply.
       case .credit, .cancel: return []

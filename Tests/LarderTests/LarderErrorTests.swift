@@ -38,7 +38,7 @@ import TypedQueries
       .storeUnknown, .storeExists, .conditionFailed, .keyInvalid, .valueTooLarge, .changesLost, .tooManyRequests,
       .tooManyStores, .tooManyConnections, .storeFull, .shuttingDown, .serverTimedOut, .answerExpired,
       .answerCancelled, .storeReadOnly, .valueDamaged, .notPermitted, .queryStopped, .indexExists, .tooManyIndexes,
-      .indexUnknown, .uploadUnknown, .storeDamaged, .disconnected, .timedOut, .connectFailed, .notTrusted,
+      .indexUnknown, .uploadUnknown, .storeDamaged, .notLeader, .disconnected, .timedOut, .connectFailed, .notTrusted,
       .protocolViolation, .closed, .cancelled,
     ]
     #expect(errors.map(\.kind) == LarderError.Kind.allCases)

@@ -22,7 +22,7 @@ struct EngineTests {
     }
 
     @discardableResult
-    func look() -> (lost: [StoreName], failure: String?) {
+    func look() -> (lost: [StoreName], survey: SharedStoreSurvey) {
       catalog.update(from: replication, onOpen: { _, _ in }, onFailure: { _, _ in })
     }
 
@@ -194,9 +194,9 @@ struct EngineTests {
   @Test func `two servers of one name are noticed`() throws {
     let first = Server("a", log, lease: 500)
     let second = Server("a", log, lease: 500)
-    try wait { second.look().failure?.contains("another server is the node a") == true }
+    try wait { second.look().survey.failure?.contains("another server is the node a") == true }
     first.stop()
-    try wait { second.look().failure == nil }
+    try wait { second.look().survey.failure == nil }
     second.stop()
   }
 

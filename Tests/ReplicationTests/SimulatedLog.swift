@@ -198,11 +198,12 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func release(_ leadership: Leadership) throws(SharedLogError) {
+  func release(_ leadership: Leadership, to successor: Int64?) throws(SharedLogError) {
     _ = try change(under: leadership) { contents, index in
       let store = contents.stores[index]
       contents.stores[index] = StoreState(
-        id: store.id, name: store.name, specification: store.specification, epoch: store.epoch, leader: nil)
+        id: store.id, name: store.name, specification: store.specification, epoch: store.epoch, leader: nil,
+        successor: successor)
     }
   }
 

@@ -15,7 +15,7 @@ final class Simulation: @unchecked Sendable {
     var end: Int?
   }
 
-  private static let lease: UInt64 = 100
+  private static let lease: UInt64 = 400
   private static let maxDepth = 4
 
   private final class Member {
@@ -73,7 +73,7 @@ final class Simulation: @unchecked Sendable {
   /// What happens to a call of the log, and meanwhile.
   private func weather(_ isBefore: Bool) -> SimulatedLog.Fault {
     clock += UInt64.random(in: 0...3, using: &random)
-    if oneIn(12) { clock += UInt64.random(in: 0...(2 * Self.lease), using: &random) }
+    if oneIn(40) { clock += UInt64.random(in: 0...(2 * Self.lease), using: &random) }
     if depth < Self.maxDepth, oneIn(3) {
       depth += 1
       for _ in 0..<Int.random(in: 1...8, using: &random) { act() }
@@ -127,7 +127,6 @@ final class Simulation: @unchecked Sendable {
         name: name, specification: StoreSpecification(.replicated), folder: nil, fileSystem: LocalFileSystem(), now: now
       ),
       into: &map, progress: { _, _ in })
-    guard let engine = engine as? ReplicatedEngine else { preconditionFailure("another engine") }
     let key: [UInt8] = [1]
     var value = 0
     if let entry = unsafe map.get(key.span.bytes, now: clock), let bytes = unsafe entry.value {

@@ -195,6 +195,33 @@ class TakeoverChecks(ReplicatedCase):
             client.open("orders")
         self.assertIn("node2", raised.exception.message)
 
+    def test_stores_are_moved_and_a_server_is_drained(self) -> None:
+        first, second = self.node(), self.node()
+        names = [f"store{number}" for number in range(4)]
+        for name in names:
+            self.created(first, name).put("a", name.encode())
+        with first.client() as client:
+            client.move("store0", "node2")
+            with self.assertRaises(LarderError) as raised:
+                client.open("store0").get("a")
+            self.assertIs(raised.exception.code, Code.notLeader)
+            self.assertEqual(raised.exception.message.split("\n")[-1], second.address)
+            with self.assertRaises(LarderError) as raised:
+                client.move("store1", "node3")
+            self.assertIs(raised.exception.code, Code.illegalArgument)
+        self.assertEqual(self.served(second, "store0").get("a").value, b"store0")
+        for name in names[1:]:
+            with first.client() as client:
+                client.move(name, "node2")
+            self.assertEqual(self.served(second, name).get("a").value, name.encode())
+        wait_for(lambda: {store.get("leader") for store in self.report(first)["stores"]} == {"node2"}, 5, "the report is old")
+        self.assertEqual([node["address"] for node in self.report(second)["nodes"]], [first.address, second.address])
+
+    def report(self, node: Node) -> dict:
+        with node.client() as client:
+            (report,) = client.cluster()
+        return report
+
     def test_the_same_server_comes_back(self) -> None:
         node = self.node()
         self.created(node).put("a", b"1")

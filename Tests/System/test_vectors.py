@@ -90,6 +90,8 @@ def encode_body(frame: Frame) -> bytes:
             return frame["question"].encode()
         case Operation.store_open | Operation.store_drop:
             return frame["name"].encode()
+        case Operation.store_move:
+            return wire.encode_store_create(frame["name"], frame["node"])
         case Operation.store_create:
             return wire.encode_store_create(frame["name"], frame["specification"])
         case Operation.get:
@@ -254,6 +256,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.index_list: lambda body: {"indexes": body.decode()},
     Operation.whoami: lambda body: {"identity": body.decode()},
     Operation.token_list: lambda body: {"tokens": body.decode()},
+    Operation.cluster: lambda body: {"cluster": body.decode()},
     Operation.rules_check: lambda body: {"decisions": body.decode()},
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),

@@ -34,6 +34,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var token: String?
   private var engine: String?
   private var specification: String?
+  private var node: String?
   private var handle: UInt16?
   private var figures: [FigureFields]?
   private var slow: [SlowFields]?
@@ -78,6 +79,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var identity: String?
   private var decisions: String?
   private var tokens: String?
+  private var cluster: String?
 
   private init(id: UInt32) { self.id = id }
 
@@ -85,6 +87,7 @@ struct Fields: Decodable, Equatable, Sendable {
   var hasOnlyText: Bool {
     let texts = [
       name, engine, specification, selector, sort, fields, bookmark, index, aggregation, update, definition, question,
+      node,
     ]
     return !texts.contains { $0?.unicodeScalars.contains("\u{FFFD}") ?? false }
   }
@@ -153,6 +156,7 @@ extension Fields {
     case .credit: buffer.append(credit!)
     case .storeOpen, .storeDrop, .indexDelete: buffer.append(name!)
     case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
+    case .storeMove: buffer.append(StoreMove(name: name!, node: node!))
     case .get: buffer.append([UInt8](hex: keyHex!))
     case .getRange:
       let key = [UInt8](hex: keyHex!)
@@ -196,7 +200,7 @@ extension Fields {
     case .uploadDiscard: buffer.append(upload!)
     case .rulesCheck: buffer.append(question!)
     case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin,
-      .whoami, .tokenList:
+      .whoami, .tokenList, .cluster:
       break
     }
     buffer.endFrame(start)
@@ -251,6 +255,9 @@ extension Fields {
     case .storeCreate:
       guard let creation = StoreCreation(body) else { return false }
       (name, specification) = (creation.name, creation.specification)
+    case .storeMove:
+      guard let move = StoreMove(body) else { return false }
+      (name, node) = (move.name, move.node)
     case .get: keyHex = body.toArray().hex
     case .getRange:
       guard let range = RangeRequest(body) else { return false }
@@ -299,7 +306,7 @@ extension Fields {
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
     case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin, .whoami,
-      .tokenList:
+      .tokenList, .cluster:
       return body.byteCount == 0
     }
     return true
@@ -442,7 +449,7 @@ extension Fields {
     }
     let start = buffer.beginReply(id: id, more: more!)
     if let created { buffer.append(EnsuredIndex(name: name!, isCreated: created)) }
-    if let text = indexes ?? identity ?? decisions ?? tokens { buffer.append(text) }
+    if let text = indexes ?? identity ?? decisions ?? tokens ?? cluster { buffer.append(text) }
     if let changed { buffer.append(changed.changes) }
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(figure.figure) }
@@ -524,8 +531,9 @@ extension Fields {
     case .whoami: identity = body.toString()
     case .rulesCheck: decisions = body.toString()
     case .tokenList: tokens = body.toString()
+    case .cluster: cluster = body.toString()
     case .watch: return decodeChanges(body)
-    case .ping, .storeClose, .storeCreate, .storeDrop, .indexDelete, .uploadPart, .uploadDiscard:
+    case .ping, .storeClose, .storeCreate, .storeDrop, .storeMove, .indexDelete, .uploadPart, .uploadDiscard:
       return body.byteCount == 0
     case .credit, .cancel, nil: return false
     }

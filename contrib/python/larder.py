@@ -175,6 +175,14 @@ class Client:
         """Returns the tokens that the server accepts, and when each was last used (§6.14)."""
         return _decoded(json.loads, self.request(Operation.token_list))
 
+    def cluster(self) -> list[dict[str, Any]]:
+        """Returns the servers that share stores, and who serves these, for each database (§6.15)."""
+        return _decoded(json.loads, self.request(Operation.cluster))
+
+    def move(self, store: str, node: str) -> None:
+        """Hands a store over to another server (§6.15)."""
+        _decoded(wire.decode_nothing, self.request(Operation.store_move, wire.encode_store_create(store, node)))
+
     def open(self, name: str) -> Store:
         handle, engine = _decoded(wire.decode_store_open, self.request(Operation.store_open, name.encode()))
         return Store(self, name, engine, handle)

@@ -18,7 +18,8 @@ TIMES = 16  # §3: the feature bit of requests on documents that say how long th
 GROUP_EXPLANATIONS = 32  # §3: the feature bit of aggregates that are explained
 TOKENS = 64  # §3: the feature bit of a hello with a token
 RIGHTS = 128  # §3: the feature bit of questions about rights
-FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS | RIGHTS
+CLUSTERS = 256  # §3: the feature bit of stores that servers share
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS | RIGHTS | CLUSTERS
 
 
 class Operation(IntEnum):
@@ -28,7 +29,7 @@ class Operation(IntEnum):
     store_open, store_close, store_create, store_list, store_drop, index_ensure, index_delete = range(8, 15)
     get_range, get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(15, 28)
     aggregate, change_matching, index_list, apply = range(28, 32)
-    upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check, token_list = range(32, 39)
+    upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check, token_list, cluster, store_move = range(32, 41)
 
 
 class Outcome(IntEnum):
@@ -51,7 +52,7 @@ class Code(IntEnum):
     changesLost = 36
     notPermitted = 37
     queryStopped = 38
-    indexExists, tooManyIndexes, indexUnknown, uploadUnknown, storeDamaged = range(39, 44)
+    indexExists, tooManyIndexes, indexUnknown, uploadUnknown, storeDamaged, notLeader = range(39, 45)
 
     @classmethod
     def _missing_(cls, value: object) -> Code | None:

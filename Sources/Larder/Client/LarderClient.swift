@@ -26,7 +26,22 @@ public struct LarderClient: Sendable {
   ///   `tls:HOST:PORT`, see the module `LarderTLS`.
   /// - Throws: `illegalArgument` if the text is not an address, `failed` if the process can't open more descriptors.
   public init(_ address: String, configuration: Configuration = Configuration()) throws(LarderError) {
-    try self.init(address, configuration: configuration, makeLayer: nil)
+    try self.init([address], configuration: configuration)
+  }
+
+  /// Creates a client of servers that share stores (the engine `replicated`), each of which one of them serves. It does
+  /// not connect before the first call.
+  ///
+  ///     let larder = try LarderClient(["unix:/run/a.sock", "tcp:127.0.0.1:7411"])
+  ///
+  /// A call is made on the server that serves its store. If that dies, the client finds the one that takes over: it
+  /// repeats what was not executed, and reads, until the call's timeout, and a watch goes on where it was. Give calls a
+  /// timeout of more than the servers' lease (3 s by default). Calls that concern no store go to any server.
+  /// - Parameter addresses: 1 to 8 addresses, each as in `init(_:configuration:)`.
+  /// - Throws: `illegalArgument` if a text is not an address, or there are none or too many; `failed` if the process
+  ///   can't open more descriptors.
+  public init(_ addresses: [String], configuration: Configuration = Configuration()) throws(LarderError) {
+    try self.init(servers: addresses.map { (address: $0, makeLayer: nil) }, configuration: configuration)
   }
 
   /// Creates a client whose connections have a layer between them and their sockets.
@@ -34,17 +49,33 @@ public struct LarderClient: Sendable {
   package init(
     _ address: String, configuration: Configuration = Configuration(), makeLayer: ChannelLayerFactory?
   ) throws(LarderError) {
-    let parsed: Address
-    do { parsed = try Address(address) } catch {
-      throw LarderError(.illegalArgument, outcome: .rejected, error.description)
+    try self.init(servers: [(address: address, makeLayer: makeLayer)], configuration: configuration)
+  }
+
+  /// Creates a client of servers whose connections have a layer between them and their sockets.
+  /// - Parameter servers: The addresses, each with what makes the layer of its connections' channels; nil for plain
+  ///   connections.
+  package init(
+    servers: [(address: String, makeLayer: ChannelLayerFactory?)], configuration: Configuration = Configuration()
+  ) throws(LarderError) {
+    guard (1...8).contains(servers.count) else {
+      throw LarderError(.illegalArgument, outcome: .rejected, "a client has 1 to 8 addresses, not \(servers.count)")
     }
-    if parsed.isEncrypted, makeLayer == nil {
-      throw LarderError(
-        .illegalArgument, outcome: .rejected,
-        "\(address) is encrypted: import LarderTLS and pass tls:, as in LarderClient(address, tls: .system)")
+    var parsed: [(address: Address, makeLayer: ChannelLayerFactory?)] = []
+    for (text, makeLayer) in servers {
+      let address: Address
+      do { address = try Address(text) } catch {
+        throw LarderError(.illegalArgument, outcome: .rejected, error.description)
+      }
+      if address.isEncrypted, makeLayer == nil {
+        throw LarderError(
+          .illegalArgument, outcome: .rejected,
+          "\(text) is encrypted: import LarderTLS and pass tls:, as in LarderClient(address, tls: .system)")
+      }
+      try configuration.checkToken(for: address)
+      parsed.append((address, makeLayer))
     }
-    try configuration.checkToken(for: parsed)
-    do { core = try ClientCore(parsed, configuration, makeLayer: makeLayer) } catch {
+    do { core = try ClientCore(parsed, configuration) } catch {
       throw LarderError(.failed, outcome: .notExecuted, "can't create a client: \(error)")
     }
     timeout = configuration.timeout.wholeMilliseconds
@@ -85,7 +116,9 @@ public struct LarderClient: Sendable {
   // MARK: The server
 
   private func call<Q: ServerRequest>(_ request: Q) async throws(LarderError) -> CallResult {
-    try await core.connection.call(request, deadline: CallDeadline(timeout: timeout))
+    let (reply, _) = await core.reply(to: request, store: nil, deadline: CallDeadline(timeout: timeout))
+    if case .failed(let error, _) = reply { throw error }
+    return reply
   }
 
   /// Returns the reply to a request that is answered in JSON.
@@ -140,6 +173,26 @@ public struct LarderClient: Sendable {
   package func tokens() async throws(LarderError) -> [JSONValue] {
     guard let tokens = try await report(TokenListRequest()).array else { throw .malformedReply }
     return tokens
+  }
+
+  /// Returns the servers that share stores with this one, and who serves these, an object for each database:
+  /// `Protocol/wire.md` §6.15.
+  package func cluster() async throws(LarderError) -> [JSONValue] {
+    guard let databases = try await report(ClusterRequest()).array else { throw .malformedReply }
+    return databases
+  }
+
+  /// Hands a store with the engine `replicated` over to another server. The calls on it wait meanwhile if the client knows
+  /// that server, too, and so do those of others.
+  /// - Parameter node: The other server's name, its setting `cluster.node`.
+  /// - Throws: `notLeader` if another server serves the store; `illegalArgument` if there is no such server, or the store
+  ///   has another engine.
+  public func moveStore(_ name: String, to node: String) async throws(LarderError) {
+    guard name.utf8.count <= 128 else {
+      throw LarderError(
+        .illegalArgument, outcome: .rejected, "the store's name has \(name.utf8.count) bytes; use 128 at most")
+    }
+    _ = try await call(StoreMoveRequest(move: StoreMove(name: name, node: node)))
   }
 
   /// Returns the server's stores that this client may read at least in part, sorted by name.
@@ -230,6 +283,17 @@ extension LarderClient {
     }
 
     var connectionCount: Int { min(64, max(1, connections)) }
+
+    /// The configuration of the connections to one of several servers: a call doesn't wait for a server that another one
+    /// may stand in for.
+    var forOneOfSeveralServers: Configuration {
+      var configuration = self
+      configuration.waitsForConnection = false
+      configuration.connectTimeout = min(connectTimeout, .seconds(1))
+      configuration.backoff.cap = min(backoff.cap, .milliseconds(200))
+      return configuration
+    }
+
     var credit: Int { min(1 << 30, max(65_536, streamCreditBytes)) }
     var maxFrameSize: Int { min(1 << 31, max(4_096, maxFrameBytes)) }
 

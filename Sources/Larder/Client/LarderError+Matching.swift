@@ -43,6 +43,7 @@ extension LarderError {
   public static let indexUnknown = LarderError(.indexUnknown)
   public static let uploadUnknown = LarderError(.uploadUnknown)
   public static let storeDamaged = LarderError(.storeDamaged)
+  public static let notLeader = LarderError(.notLeader)
   public static let disconnected = LarderError(.disconnected)
   public static let timedOut = LarderError(.timedOut)
   public static let connectFailed = LarderError(.connectFailed)

@@ -137,6 +137,9 @@ extension LarderError {
     case uploadUnknown
     /// The store's files are damaged or could not be read, so the server does not serve the store.
     case storeDamaged
+    /// The server does not serve the store, because another one does, or none for now. A client that knows several
+    /// addresses tries the others.
+    case notLeader
     /// The connection ended before the reply arrived.
     case disconnected
     /// The call's timeout passed.
@@ -173,7 +176,7 @@ extension LarderError {
       switch self {
       case .unknown, .failed, .disconnected, .timedOut, .protocolViolation, .cancelled: .unknown
       case .tooManyRequests, .tooManyConnections, .storeFull, .shuttingDown, .serverTimedOut, .answerExpired,
-        .connectFailed, .closed:
+        .notLeader, .connectFailed, .closed:
         .notExecuted
       default: .rejected
       }
@@ -222,6 +225,7 @@ extension LarderError {
         case .indexUnknown: .indexUnknown
         case .uploadUnknown: .uploadUnknown
         case .storeDamaged: .storeDamaged
+        case .notLeader: .notLeader
         }
     }
   }

@@ -35,7 +35,7 @@ extension RemoteStore {
       while let chunk = try await iterator.next(isolation: actor) {
         rest.append(contentsOf: chunk)
         guard rest.count > Self.uploadPartSize else { continue }
-        if upload == nil { upload = Upload(number: try await call(UploadBeginRequest(key: key)).number) }
+        if upload == nil { upload = try await beginUpload(UploadBeginRequest(key: key)) }
         var sent = 0
         while rest.count - sent >= Self.uploadPartSize {
           let part = Array(rest[sent..<sent + Self.uploadPartSize])
@@ -46,10 +46,15 @@ extension RemoteStore {
       }
       guard upload != nil else { return try await put(Write(key, rest, if: condition, expiresIn: expiresIn)) }
       if !rest.isEmpty { try await send(rest, to: &upload!) }
-      return try await call(UploadPutRequest(upload!.number, byteCount: upload!.byteCount, write)).number
+      let request = try UploadPutRequest(upload!.number, byteCount: upload!.byteCount, write)
+      return try await call(request, on: upload!.connection).number
     } catch {
       // Also if the task is cancelled. The server discards it with the connection if this fails.
-      if let upload { Task { [self] in _ = try? await callServer(UploadDiscardRequest(upload.number)) } }
+      if let upload {
+        Task { [deadline] in
+          _ = try? await upload.connection.call(UploadDiscardRequest(upload.number), deadline: deadline)
+        }
+      }
       throw error
     }
   }
@@ -57,17 +62,20 @@ extension RemoteStore {
   /// A value on its way to the server.
   private struct Upload {
     let number: UInt64
+    /// The connection that it belongs to.
+    let connection: ServerConnection
     /// The size of the parts that have been sent.
     var byteCount = 0
   }
 
-  private func send(_ part: [UInt8], to upload: inout Upload) async throws(LarderError) {
-    _ = try await callServer(UploadPartRequest(upload.number, offset: upload.byteCount, bytes: part))
-    upload.byteCount += part.count
+  private func beginUpload(_ request: UploadBeginRequest) async throws(LarderError) -> Upload {
+    let (reply, connection) = try await callAnywhere(request)
+    return Upload(number: reply.number, connection: connection)
   }
 
-  /// Makes a call that names no store.
-  private func callServer<Q: ServerRequest>(_ request: Q) async throws(LarderError) -> CallResult {
-    try await core.connection.call(request, deadline: deadline)
+  private func send(_ part: [UInt8], to upload: inout Upload) async throws(LarderError) {
+    let request = UploadPartRequest(upload.number, offset: upload.byteCount, bytes: part)
+    _ = try await upload.connection.call(request, deadline: deadline)
+    upload.byteCount += part.count
   }
 }

@@ -156,7 +156,8 @@ extension LarderError {
   /// Whether the server, or its successor, may do better soon.
   var isTemporary: Bool {
     switch kind {
-    case .disconnected, .connectFailed, .timedOut, .shuttingDown, .serverTimedOut, .tooManyConnections: true
+    case .disconnected, .connectFailed, .timedOut, .shuttingDown, .serverTimedOut, .tooManyConnections, .notLeader:
+      true
     default: false
     }
   }

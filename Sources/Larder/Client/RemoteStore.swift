@@ -65,8 +65,24 @@ public struct RemoteStore: Sendable {
   /// Makes a call with a deadline of its own.
   @inline(__always)
   func call<Q: ServerRequest>(_ request: Q, deadline: CallDeadline) async throws(LarderError) -> CallResult {
-    let connection = request.mayTakeLong ? core.connectionForLongCalls : core.connection
-    return try await connection.call(request, store: reference, deadline: deadline)
+    let (reply, _) = await core.reply(
+      to: request, store: reference, deadline: deadline, isLong: request.mayTakeLong)
+    if case .failed(let error, _) = reply { throw error }
+    return reply
+  }
+
+  /// Makes a call that has to be made on a certain connection.
+  func call<Q: ServerRequest>(_ request: Q, on connection: ServerConnection) async throws(LarderError) -> CallResult {
+    try await connection.call(request, store: reference, deadline: deadline)
+  }
+
+  /// Makes a call after which others have to be made on the same connection.
+  func callAnywhere<Q: ServerRequest>(
+    _ request: Q
+  ) async throws(LarderError) -> (reply: CallResult, connection: ServerConnection) {
+    let (reply, connection) = await core.reply(to: request, store: reference, deadline: deadline)
+    if case .failed(let error, _) = reply { throw error }
+    return (reply, connection)
   }
 
   /// Makes a call whose reply is a stream.
@@ -74,8 +90,8 @@ public struct RemoteStore: Sendable {
   func stream<Q: ServerRequest>(
     _ request: Q, deadline: CallDeadline
   ) async throws(LarderError) -> (body: [UInt8], rest: ReplyStreamReader?) {
-    let connection = core.connection
-    let reply = try await connection.call(request, store: reference, deadline: deadline)
+    let (reply, connection) = await core.reply(to: request, store: reference, deadline: deadline)
+    if case .failed(let error, _) = reply { throw error }
     guard case .body(let body, let id) = reply else {
       preconditionFailure("The reply to \(Q.operation) is not a stream.")
     }
@@ -114,9 +130,7 @@ public struct RemoteStore: Sendable {
 
   /// Returns the entry of a key, or nil if there is none.
   public func get(_ key: String) async throws(LarderError) -> Entry? {
-    let reply = await core.connection.reply(
-      to: GetRequest(key: key), .store(reference.number), store: reference, deadline: deadline)
-    switch reply {
+    switch await core.reply(to: GetRequest(key: key), store: reference, deadline: deadline).reply {
     case .entry(let kind, let revision, let expiry, let bytes):
       guard let value = EntryValue(kind, bytes) else { throw .malformedReply }
       return Entry(key: key, value: value, revision: revision, expiresIn: Entry.expiry(milliseconds: expiry))

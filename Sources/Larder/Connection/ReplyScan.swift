@@ -36,14 +36,16 @@ struct ReplyScan {
 
   enum StoreEvent {
     case opened(store: UInt32, handle: UInt16)
-    /// The server does not know the store's handle.
+    /// The server does not know the store's handle, or that of a store that it may not serve any more.
     case unknown(store: UInt32)
   }
 
   /// Records what a reply says about a store: also a reply to a call that has given up.
   mutating func addStoreEvent(_ store: UInt32, _ header: FrameHeader, _ bytes: RawSpan, isOpening: Bool) {
     if header.kind != Wire.Outcome.done.rawValue {
-      if !isOpening, header.detail == ErrorCode.storeUnknown.rawValue { storeEvents.append(.unknown(store: store)) }
+      // Another server may have taken the store over, and this one again since.
+      let codes = [ErrorCode.storeUnknown.rawValue, ErrorCode.notLeader.rawValue]
+      if !isOpening, codes.contains(header.detail) { storeEvents.append(.unknown(store: store)) }
     } else if isOpening, let opened = OpenedStore(bytes.extracting(header.body(at: consumed))) {
       storeEvents.append(.opened(store: store, handle: opened.handle))
     }

@@ -101,7 +101,7 @@ final class ServerConnection: Sendable {
           report?.countRetry()
           continue
         }
-        if error.kind == .storeUnknown, store != nil, mayReopen {
+        if error.kind == .storeUnknown || error.kind == .notLeader, store != nil, mayReopen {
           mayReopen = false
           report?.countRetry()
           continue

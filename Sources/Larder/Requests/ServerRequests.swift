@@ -56,6 +56,24 @@ struct TokenListRequest: BodilessRequest {
   static let form = ReplyForm.body
 }
 
+struct ClusterRequest: BodilessRequest {
+  static let operation = Wire.Operation.cluster
+  static let form = ReplyForm.body
+}
+
+struct StoreMoveRequest: ServerRequest {
+  static let operation = Wire.Operation.storeMove
+  static let form = ReplyForm.empty
+  private let move: StoreMove
+
+  init(move: StoreMove) {
+    self.move = move
+  }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: 1 + move.name.utf8.count + move.node.utf8.count) }
+  func encode(into output: inout ByteBuffer) { output.append(move) }
+}
+
 struct RulesCheckRequest: ServerRequest {
   static let operation = Wire.Operation.rulesCheck
   static let form = ReplyForm.body

@@ -13,6 +13,7 @@ package struct AuditEvent: Sendable {
     case refused
     case storeCreated = "store-created"
     case storeDropped = "store-dropped"
+    case storeMoved = "store-moved"
     /// All entries of a store were deleted.
     case storeEmptied = "store-emptied"
     case indexCreated = "index-created"

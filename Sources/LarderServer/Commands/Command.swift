@@ -140,8 +140,15 @@ struct CommandFailure: Error {
     self.shownRevision = shownRevision
   }
 
+  /// Returns why a request on a store fails that is not in the catalog any more.
+  static func removed(_ store: Store) -> CommandFailure {
+    store.isLost
+      ? CommandFailure(.notLeader, "another server has taken over the store \(store.name)")
+      : CommandFailure(.storeUnknown, "store \(store.name) was dropped")
+  }
+
   static let leaseLost = CommandFailure(
-    .tooManyRequests,
+    .notLeader,
     "the server can't be sure that it still serves the store, because the store's database has not responded in time; try "
       + "again later")
 
@@ -151,6 +158,9 @@ struct CommandFailure: Error {
 
   /// - Parameter shownRevision: The store's revision, if the error reveals what is in the store.
   init(_ error: StorageError, shownRevision: UInt64 = 0) {
-    self.init(ErrorCode(error), "\(error)", shownRevision: error.revealsContents ? shownRevision : 0)
+    var message = "\(error)"
+    // The last line is for programs.
+    if case .servedElsewhere(_, let elsewhere) = error, let address = elsewhere.address { message += "\n\(address)" }
+    self.init(ErrorCode(error), message, shownRevision: error.revealsContents ? shownRevision : 0)
   }
 }

@@ -10,7 +10,8 @@ extension ErrorCode {
       switch error {
       case .invalidStoreName, .unknownEngine, .invalidOption, .noDataDirectory, .indexesTooLarge: .illegalArgument
       case .storeExists: .storeExists
-      case .unknownStore, .storeDropped, .servedElsewhere: .storeUnknown
+      case .unknownStore, .storeDropped: .storeUnknown
+      case .servedElsewhere: .notLeader
       case .tooManyStores: .tooManyStores
       case .indexExists: .indexExists
       case .unknownIndex: .indexUnknown

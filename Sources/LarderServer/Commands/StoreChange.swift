@@ -10,6 +10,8 @@ final class StoreChange: @unchecked Sendable {
   enum Action {
     case create(StoreName, StoreSpecification)
     case drop(StoreName)
+    /// Hands a store over to another server.
+    case move(StoreName, to: String)
     case ensureIndex(DocumentIndex, of: StoreName)
     case deleteIndex(String, of: StoreName)
   }
@@ -27,9 +29,12 @@ final class StoreChange: @unchecked Sendable {
     self.request = request
   }
 
-  /// Whether it drops a store.
-  var isDrop: Bool {
-    if case .drop = action { true } else { false }
+  /// Whether it removes a store.
+  var isRemoval: Bool {
+    switch action {
+    case .drop, .move: true
+    case .create, .ensureIndex, .deleteIndex: false
+    }
   }
 
   /// The event of the change that was run, for the audit; nil if there was nothing to do.
@@ -39,6 +44,8 @@ final class StoreChange: @unchecked Sendable {
     case .create(let name, let specification):
       return AuditEvent(.storeCreated, client, store: name.text, object: "\(specification)", reason: reason)
     case .drop(let name): return AuditEvent(.storeDropped, client, store: name.text, reason: reason)
+    case .move(let name, let node):
+      return AuditEvent(.storeMoved, client, store: name.text, object: node, reason: reason)
     case .ensureIndex(let index, let store):
       if case .ensured(let ensured) = outcome, !ensured.isCreated { return nil }
       return AuditEvent(.indexCreated, client, store: store.text, object: index.name, reason: reason)
@@ -48,14 +55,20 @@ final class StoreChange: @unchecked Sendable {
   }
 
   /// Changes the stores. Waits for the disk, and for other changes.
-  func run(_ stores: StoreCatalog) {
-    do throws(StorageError) { outcome = try change(stores) } catch { outcome = .failure(CommandFailure(error)) }
+  /// - Parameter shared: The stores that the server shares with others.
+  func run(_ stores: StoreCatalog, sharing shared: (any SharedStores)?) {
+    do throws(StorageError) { outcome = try change(stores, shared) } catch { outcome = .failure(CommandFailure(error)) }
   }
 
-  private func change(_ stores: StoreCatalog) throws(StorageError) -> LateOutcome {
+  private func change(
+    _ stores: StoreCatalog, _ shared: (any SharedStores)?
+  ) throws(StorageError) -> LateOutcome {
     switch action {
     case .create(let name, let specification): try stores.create(name, specification)
     case .drop(let name): try stores.drop(name)
+    case .move(let name, let node):
+      guard let shared else { throw .invalidOption("this server shares no stores with others; set databases") }
+      try stores.move(name, to: node, by: shared)
     case .ensureIndex(let index, let store):
       let isCreated = try stores.ensureIndex(index, of: store)
       return .ensured(EnsuredIndex(name: index.name, isCreated: isCreated))

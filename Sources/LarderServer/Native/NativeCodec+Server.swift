@@ -204,6 +204,9 @@ extension NativeCodec {
     case .tokenList:
       try checkEmpty(bytes)
       replies.bytes.append(executor.server.accessControl.describeTokens().encoded())
+    case .cluster:
+      try checkEmpty(bytes)
+      replies.bytes.append(executor.server.clusterReport.withLock { $0 })
     // Only a second hello is left.
     default: throw malformed("hello was already sent")
     }
@@ -217,7 +220,7 @@ extension NativeCodec {
     on executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(CommandFailure) -> RequestEnd {
     let name: StoreName
-    var specification: String?
+    var (specification, node): (String?, String?)
     if operation == .storeCreate {
       guard bytes.byteCount <= 2 * 255 else {
         throw CommandFailure(.illegalArgument, "the request exceeds 510 bytes")
@@ -225,6 +228,13 @@ extension NativeCodec {
       guard let creation = StoreCreation(bytes) else { throw malformed("the size of the name exceeds the body") }
       name = try storeName(creation.name)
       specification = creation.specification
+    } else if operation == .storeMove {
+      guard bytes.byteCount <= 2 * 255 else {
+        throw CommandFailure(.illegalArgument, "the request exceeds 510 bytes")
+      }
+      guard let move = StoreMove(bytes) else { throw malformed("the size of the name exceeds the body") }
+      name = try storeName(move.name)
+      node = move.node
     } else {
       // A name that is too long is rejected before it is made text.
       guard bytes.byteCount <= StoreName.maxLength else {
@@ -254,6 +264,7 @@ extension NativeCodec {
       } catch {
         throw CommandFailure(error)
       }
+    case .storeMove: change = .move(name, to: node ?? "")
     default: change = .drop(name)
     }
     return NativeSession().change(change, request, of: &connection, store: name.text, on: &executor)
@@ -406,6 +417,7 @@ extension Operation {
     let verb =
       switch self {
       case .storeCreate: "create"
+      case .storeMove: "move"
       case .storeDrop: "drop"
       case .indexEnsure, .indexDelete: "change the indexes of"
       default: descriptor.right == .read ? "read" : "write to"

@@ -358,11 +358,12 @@ enum RESPCodec: Codec {
   }
 
   private static func text(of failure: CommandFailure) -> String {
-    let message = failure.message.isEmpty ? "\(failure.code)" : failure.message
+    // An error is a line; any other one of the message is for programs.
+    let message = failure.message.isEmpty ? "\(failure.code)" : String(failure.message.prefix { $0 != "\n" })
     let code =
       switch failure.code {
       case .storeFull, .valueTooLarge: "OOM"
-      case .storeReadOnly: "READONLY"
+      case .storeReadOnly, .notLeader: "READONLY"
       case .notPermitted: "NOPERM"
       case .tooManyRequests: "TRYAGAIN"
       default: "ERR"

@@ -38,7 +38,8 @@ package final class Server: Sendable {
     }
     let state = ServerState(
       limits: configuration.limits, workerCount: configuration.workers, engines: configuration.engines, data: data,
-      databases: RESPDatabases(configuration.databases), keyspaceEvents: configuration.keyspaceEvents,
+      sharing: configuration.sharedStores, databases: RESPDatabases(configuration.databases),
+      keyspaceEvents: configuration.keyspaceEvents,
       onRefusal: configuration.onRefusal, auditing: configuration.auditing)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []

@@ -31,6 +31,10 @@ final class ServerState: Sendable {
   private let mailboxes = Lock<[Mailbox]>([])
   /// Where stores and indexes are created and dropped, one after the other, because that takes the disk some time.
   let storeChanges = DispatchQueue(label: "larder.stores")
+  /// The stores that this server shares with others; nil if it shares none.
+  let sharedStores: (any SharedStores)?
+  /// What is known of these and their servers, as JSON.
+  let clusterReport = Lock<[UInt8]>(Array("[]".utf8))
   /// What the process may take from the system. Without a limit until stores are open.
   let memory = MemoryBudget()
   private let snapshots: SnapshotBudget
@@ -49,11 +53,13 @@ final class ServerState: Sendable {
 
   init(
     limits: ServerLimits, workerCount: Int, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
+    sharing sharedStores: (any SharedStores)? = nil,
     databases: RESPDatabases = RESPDatabases(), keyspaceEvents: RESPEventClasses = [],
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }, auditing: AuditSettings = AuditSettings()
   ) {
     currentLimits = Lock(limits)
     self.databases = databases
+    self.sharedStores = sharedStores
     events = RESPEvents(keyspaceEvents, databases, channels, limits)
     let expiryTimer = ExpiryTimer()
     self.expiryTimer = expiryTimer

@@ -1,4 +1,5 @@
 import Dispatch
+import Documents
 import Platform
 import Storage
 
@@ -6,7 +7,7 @@ import Storage
 /// that others have taken over.
 final class SharedStoreWatch: Sendable {
   /// The pause between two looks at the stores, in milliseconds.
-  private static let pause = 500
+  private static let pause = 200
 
   private let shared: any SharedStores
   private let state: ServerState
@@ -43,7 +44,7 @@ final class SharedStoreWatch: Sendable {
   func leave() { shared.leave() }
 
   private func look() {
-    let (lost, failure) = state.stores.update(from: shared) { name, opening in
+    let (lost, survey) = state.stores.update(from: shared) { name, opening in
       reported.withLock { _ = $0.removeValue(forKey: name) }
       onEvent(.opened(name, opening))
     } onFailure: { name, reason in
@@ -51,8 +52,9 @@ final class SharedStoreWatch: Sendable {
     }
     if !lost.isEmpty { state.storeWasDropped() }
     for name in lost { onEvent(.lost(name)) }
-    report(failure, of: nil)
-    guard failure == nil else { return }
+    report(survey.failure, of: nil)
+    state.clusterReport.withLock { $0 = JSONValue.array(survey.report).encoded() }
+    guard survey.failure == nil else { return }
     for store in wanted {
       do throws(StorageError) { try state.stores.ensureAll([(store.name, store.specification)]) } catch {
         report("\(error)", of: store.name)

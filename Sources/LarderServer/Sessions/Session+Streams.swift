@@ -232,7 +232,7 @@ extension Session {
       case .droppedStore:
         // A stream that waits for a job ends with the job.
         guard stream.runningJob == nil, stream.store.access({ $0.isDropped }) else { continue }
-        failure = CommandFailure(.storeUnknown, "store \(stream.store.name) was dropped")
+        failure = .removed(stream.store)
       case .lostMemory:
         guard stream.runningJob == nil, stream.share?.isRevoked == true else { continue }
         failure = CommandFailure(

@@ -130,9 +130,9 @@ extension Session {
     let client = accessControl.isAudited ? accessControl.auditClient(of: connection) : nil
     let token = connection.begin(.change(change))
     executor.server.storeChanges.async { [mailbox = executor.mailbox, server = executor.server] in
-      change.run(server.stores)
+      change.run(server.stores, sharing: server.sharedStores)
       if let client, let event = change.auditEvent(client) { server.accessControl.record(event) }
-      if change.isDrop { server.storeWasDropped() }
+      if change.isRemoval { server.storeWasDropped() }
       mailbox.post(endOf: token)
     }
     return .pending

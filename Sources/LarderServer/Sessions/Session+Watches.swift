@@ -58,7 +58,7 @@ extension Session {
     switch progress {
     case .storeDropped:
       replies.truncate(to: part.start)
-      C.append(CommandFailure(.storeUnknown, "store \(store.name) was dropped"), to: tag, into: &replies.bytes)
+      C.append(.removed(store), to: tag, into: &replies.bytes)
       return false
     case .changesLost(let revision):
       let loss = WatchLoss.dropped(through: revision)

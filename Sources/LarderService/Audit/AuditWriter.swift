@@ -108,6 +108,7 @@ extension EventLog {
     case .authenticated, .authenticationFailed, .refused, .reloaded: return
     case .storeCreated: message = "created a store"
     case .storeDropped: message = "dropped a store"
+    case .storeMoved: message = "handed a store over to another server"
     case .storeEmptied: message = "deleted all entries of a store"
     case .indexCreated: message = "created an index"
     case .indexDeleted: message = "deleted an index"

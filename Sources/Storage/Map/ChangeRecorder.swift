@@ -146,7 +146,9 @@ struct ChangeRecorder: ~Copyable {
   mutating func finishLargeCommit(_ buffer: inout CommitBuffer) {
     largeCommitPhase = .none
     feed?.releaseChanges()
-    guard recordsCommits, !buffer.isEmpty, writeError == nil || writeError == .diskFull else { return }
+    guard recordsCommits, !buffer.isEmpty else { return }
+    // Nothing is written any more. During an outage, in contrast, it waits with the others.
+    if case .readOnly = writeError { return }
     commits.seal()
     if commits.isEmpty { swap(&commits, &buffer) } else { commits.append(buffer) }
   }
@@ -160,6 +162,12 @@ struct ChangeRecorder: ~Copyable {
     self.feed = feed
     isRecording = true
     return feed
+  }
+
+  /// Keeps a feed for watchers that may come.
+  mutating func keepFeed(_ feed: ChangeFeed) {
+    self.feed = feed
+    isRecording = true
   }
 
   mutating func endWatch() { feed?.removeWatcher() }
@@ -276,6 +284,9 @@ extension EntryMap {
   }
 
   package mutating func endWatch() { changes.endWatch() }
+
+  /// Keeps the latest changes of a map that was loaded, for a minute, for watchers that watched the store elsewhere.
+  mutating func keepFeed(_ feed: ChangeFeed) { changes.keepFeed(feed) }
 
   /// Discards the feed if nobody has watched for a while.
   package mutating func discardAbandonedFeed(now: UInt64) { changes.discardAbandonedFeed(now: now) }

@@ -51,6 +51,7 @@ struct CommandFailure: Error {
     case .tooManyIndexes: "the store can't have more indexes"
     case .indexUnknown: "there is no such index"
     case .storeDamaged: "the store is damaged and not served"
+    case .notLeader: "another server serves the store"
     default: "the server refused the request (\(kind))"
     }
   }
