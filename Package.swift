@@ -188,7 +188,10 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "ReplicationTests",
-      dependencies: ["Documents", "Larder", "LarderServer", "Platform", "Replication", "Storage", "TestSupport"],
+      dependencies: [
+        "Documents", "Larder", "LarderServer", "Platform", "Replication", "ReplicationTestSupport", "Storage",
+        "TestSupport",
+      ],
       swiftSettings: settings),
     .testTarget(name: "TokensTests", dependencies: ["Tokens"], swiftSettings: settings),
     .testTarget(
@@ -220,6 +223,9 @@ let package = Package(
       name: "LarderCommandTests",
       dependencies: ["Basics", "Documents", "larder", "larderd", "Larder", "LarderTLS", "Platform"],
       swiftSettings: settings),
+    .target(
+      name: "ReplicationTestSupport", dependencies: ["Platform", "Replication"], path: "Tests/ReplicationTestSupport",
+      swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
     .target(
       name: "TLSTestSupport", dependencies: ["COpenSSL", "TLS"], path: "Tests/TLSTestSupport", swiftSettings: settings),
@@ -234,7 +240,10 @@ let package = Package(
       ],
       swiftSettings: settings),
     .testTarget(
-      name: "StorageTests", dependencies: ["Documents", "Storage", "EntryFiles", "TestSupport", "Platform"],
+      name: "StorageTests",
+      dependencies: [
+        "Documents", "EntryFiles", "Platform", "Replication", "ReplicationTestSupport", "Storage", "TestSupport",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "DataSourcesTests",

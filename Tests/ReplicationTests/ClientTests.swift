@@ -2,6 +2,7 @@ import Larder
 import LarderServer
 import Platform
 import Replication
+import ReplicationTestSupport
 import Storage
 import Synchronization
 import TestSupport

@@ -2,6 +2,7 @@ import Documents
 import Glibc
 import Platform
 import Replication
+import ReplicationTestSupport
 import Storage
 import Testing
 

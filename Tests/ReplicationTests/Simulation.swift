@@ -1,5 +1,6 @@
 import Platform
 import Replication
+import ReplicationTestSupport
 import Storage
 import TestSupport
 

@@ -302,6 +302,8 @@ class DatabaseChecks(ReplicatedCase):
             return False
 
         wait_for(is_refused, 10, "reads go on without the database")
+        with node.client() as client:
+            wait_for(lambda: client.stats()["cluster_unavailable"] == 1, 20, "the figure does not say so")
         self.assertLess(time.monotonic() - begun, LEASE + 2)
         with self.assertRaises(LarderError) as raised:
             orders.put("b", b"1")

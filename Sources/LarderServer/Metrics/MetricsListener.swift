@@ -122,11 +122,12 @@ private final class MetricsConnection {
 
 extension ServerState {
   /// The text of the page `/readyz` of a server that is ready. It names the stores that are not served, and says if a
-  /// certificate expires soon.
+  /// database of replicated stores is unavailable, or a certificate expires soon.
   private var readyLine: String {
     let damaged = stores.damagedNames
     var line = "ok"
     if !damaged.isEmpty { line += ", without damaged stores: \(damaged.map(\.text).joined(separator: ", "))" }
+    if let failure = clusterFailure.withLock({ $0 }) { line += ", without replicated stores: \(failure)" }
     let days = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil))).map { $0 / 86_400 }
     if let days, days <= CertificateStatus.daysOfWarning { line += ", a certificate expires in \(days) days" }
     return line

@@ -155,6 +155,9 @@ extension ServerState {
       text.begin("store_damaged", .gauge, "Always 1. The label has the name of a store that is damaged and not served.")
       for name in damaged { text.add(1, ("store", name.text)) }
     }
+    text.begin(
+      "cluster_unavailable", .gauge, "1 if a database of replicated stores does not respond as it has to, otherwise 0.")
+    text.add(clusterFailure.withLock { $0 } == nil ? 0 : 1)
     for (name, samples) in families.sorted(by: { $0.key < $1.key }) {
       text.begin(
         "store_\(name)", name.hasSuffix("_total") ? .counter : .gauge, StoreFigureHelp.text(name))

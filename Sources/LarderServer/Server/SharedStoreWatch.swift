@@ -53,6 +53,7 @@ final class SharedStoreWatch: Sendable {
     if !lost.isEmpty { state.storeWasDropped() }
     for name in lost { onEvent(.lost(name)) }
     report(survey.failure, of: nil)
+    state.clusterFailure.withLock { $0 = survey.failure }
     state.clusterReport.withLock { $0 = JSONValue.array(survey.report).encoded() }
     guard survey.failure == nil else { return }
     for store in wanted {

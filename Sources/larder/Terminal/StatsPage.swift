@@ -51,6 +51,9 @@ struct StatsPage {
       "larderd at \(address), up \(HumanReadable.time(seconds: server["uptime_milliseconds", default: 0] / 1_000))"
     ]
     if let failure { lines.append("(!) \(failure)") }
+    if server["cluster_unavailable", default: 0] > 0 {
+      lines.append("(!) a database of replicated stores does not respond as it has to: see the server's log")
+    }
     if server["stores_damaged", default: 0] > 0 { lines.append("(!) damaged stores are not served: see larder stores") }
     let requests = rate("requests_total").map { "\(HumanReadable.number(Int($0)))/s" } ?? "–"
     let label = "requests     \(Self.pad(requests, 14)) "

@@ -5,7 +5,7 @@ import Testing
 
 /// The contract of every engine: a store behaves like a dictionary, and still does after it is reopened.
 @Suite struct ConformanceTests {
-  @Test(arguments: [EngineKind].builtIn)
+  @Test(arguments: [EngineKind].known)
   func `random operations, snapshots and restarts leave a store equal to a dictionary`(_ engine: EngineKind)
     throws
   {
@@ -13,7 +13,7 @@ import Testing
     try Self.run(engine, keyCount: engine == .directory ? 300 : 1_500)
   }
 
-  @Test(arguments: [EngineKind].builtIn)
+  @Test(arguments: [EngineKind].known)
   func `random operations on a few keys, most of which overwrite`(_ engine: EngineKind) throws {
     try Self.run(engine, keyCount: 60)
   }

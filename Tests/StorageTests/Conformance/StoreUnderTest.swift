@@ -1,5 +1,7 @@
 import Glibc
 import Platform
+import Replication
+import ReplicationTestSupport
 import TestSupport
 
 @testable import Storage
@@ -9,6 +11,7 @@ final class StoreUnderTest {
   let engine: EngineKind
   private let durability: Durability
   private let disk: SimulatedDisk
+  private let log: SimulatedLog
   private(set) var store: Store
 
   /// Segments and journals so small that compaction and settling happen all the time.
@@ -25,13 +28,14 @@ final class StoreUnderTest {
     (self.engine, self.durability) = (engine, durability)
     disk = SimulatedDisk(seed: seed)
     disk.placeFolder("/files")
-    store = try Self.open(engine, durability, disk, at: now)
+    log = SimulatedLog()
+    store = try Self.open(engine, durability, disk, log, at: now)
   }
 
   deinit { store.close() }
 
   private static func open(
-    _ engine: EngineKind, _ durability: Durability, _ disk: SimulatedDisk, at now: ClockReading
+    _ engine: EngineKind, _ durability: Durability, _ disk: SimulatedDisk, _ log: SimulatedLog, at now: ClockReading
   ) throws -> Store {
     let name = try StoreName("conforming")
     var map = EntryMap()
@@ -44,6 +48,17 @@ final class StoreUnderTest {
       let (engine, _) = try DirectoryEngine.open(
         "/files", on: disk, journalByteCount: journalByteCount, settlesInBackground: true, into: &map, at: now)
       return Store(name: name, engine: .directory, map: map, writingTo: engine, durability: durability)
+    case .replicated:
+      // Each time, the node is another one.
+      let membership = Membership("\(UInt64.random(in: 0 ... .max))", address: "", lease: 60_000, in: log)
+      try membership.join()
+      guard let life = membership.life else { preconditionFailure("the node has joined") }
+      let opening = EngineOpening(
+        name: name, specification: StoreSpecification(.replicated, durability: durability), folder: nil,
+        fileSystem: disk, now: now)
+      let opener = StoreOpener(log: log, membership: membership, life: life)
+      let (engine, _) = try opener.open(opening, into: &map) { _, _ in }
+      return Store(name: name, engine: .replicated, map: map, writingTo: engine, durability: durability)
     default: return Store(name: name, engine: engine)
     }
   }
@@ -52,7 +67,7 @@ final class StoreUnderTest {
   func reopen(at now: ClockReading) throws {
     guard engine.isDurable else { return }
     store.close()
-    store = try Self.open(engine, durability, disk, at: now)
+    store = try Self.open(engine, durability, disk, log, at: now)
   }
 
   /// Cuts the power when everything written is durable, whatever else is under way, and reopens the store.
@@ -67,7 +82,7 @@ final class StoreUnderTest {
     disk.injectedFailure = .init(number: 1, errno: EIO, isPersistent: true)
     store.close()
     disk.crash()
-    store = try Self.open(engine, durability, disk, at: now)
+    store = try Self.open(engine, durability, disk, log, at: now)
   }
 
   /// Runs a write, and repeats it when the commit writer has reserved space for it. On a busy machine, that can take

@@ -5,9 +5,9 @@ import Replication
 ///
 /// A write that is acknowledged is on both. One whose outcome is unknown may be on neither, on both, or on the primary only;
 /// then it is visible, and a failover loses it.
-final class SimulatedLog: SharedLog, Sendable {
+package final class SimulatedLog: SharedLog, Sendable {
   /// What happens to a call.
-  enum Fault: CaseIterable {
+  package enum Fault: CaseIterable {
     case none
     /// The call fails, and nothing has happened.
     case before
@@ -18,7 +18,7 @@ final class SimulatedLog: SharedLog, Sendable {
   }
 
   /// A rule of the format that the log, or those who use it, breaks.
-  enum Sabotage: CaseIterable {
+  package enum Sabotage: CaseIterable {
     /// A commit replaces one that has taken its position.
     case noFence
     /// Nothing makes sure that what is visible is on the standby.
@@ -31,13 +31,13 @@ final class SimulatedLog: SharedLog, Sendable {
     case lateLease
   }
 
-  struct Contents {
-    var nodes: [NodeState] = []
-    var stores: [StoreState] = []
-    var items: [StoreID: [String: [UInt8]]] = [:]
-    var commits: [StoreID: [Int64: LogCommit]] = [:]
-    var parts: [StoreID: [Int64: [Int: [UInt8]]]] = [:]
-    var snapshots: [StoreID: LogSnapshot] = [:]
+  package struct Contents {
+    package var nodes: [NodeState] = []
+    package var stores: [StoreState] = []
+    package var items: [StoreID: [String: [UInt8]]] = [:]
+    package var commits: [StoreID: [Int64: LogCommit]] = [:]
+    package var parts: [StoreID: [Int64: [Int: [UInt8]]]] = [:]
+    package var snapshots: [StoreID: LogSnapshot] = [:]
     var lastID: Int64 = 0
   }
 
@@ -51,15 +51,15 @@ final class SimulatedLog: SharedLog, Sendable {
   /// Called before and after each call, which may let time pass and others act, and says what happens to the call.
   private let weather: @Sendable (_ isBefore: Bool) -> Fault
 
-  init(sabotage: Sabotage? = nil, weather: @escaping @Sendable (_ isBefore: Bool) -> Fault = { _ in .none }) {
+  package init(sabotage: Sabotage? = nil, weather: @escaping @Sendable (_ isBefore: Bool) -> Fault = { _ in .none }) {
     (self.sabotage, self.weather) = (sabotage, weather)
   }
 
   /// Loses what only the primary has.
-  func failOver() { state.withLock { $0.primary = $0.standby } }
+  package func failOver() { state.withLock { $0.primary = $0.standby } }
 
   /// Changes what the log has, behind everybody's back.
-  func change(_ body: (inout Contents) -> Void) {
+  package func change(_ body: (inout Contents) -> Void) {
     state.withLock { state in
       body(&state.primary)
       state.standby = state.primary
@@ -87,7 +87,7 @@ final class SimulatedLog: SharedLog, Sendable {
 
   // MARK: Nodes
 
-  func nodes() throws(SharedLogError) -> [NodeState] {
+  package func nodes() throws(SharedLogError) -> [NodeState] {
     let nodes = try call { ($0.nodes, nil) }
     guard sabotage == .noObservation else { return nodes }
     return nodes.map {
@@ -95,7 +95,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func join(
+  package func join(
     _ name: String, address: String, lease: UInt64, after previous: NodeState?
   ) throws(SharedLogError) -> Node? {
     try call { contents in
@@ -127,7 +127,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func beat(_ node: Node) throws(SharedLogError) -> Bool {
+  package func beat(_ node: Node) throws(SharedLogError) -> Bool {
     try change(node) { _ in
       true
     } _: {
@@ -135,7 +135,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func declareDead(_ node: NodeState) throws(SharedLogError) -> Bool {
+  package func declareDead(_ node: NodeState) throws(SharedLogError) -> Bool {
     try change(node.node) {
       $0.beat == node.beat
     } _: {
@@ -143,7 +143,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func leave(_ node: Node) throws(SharedLogError) {
+  package func leave(_ node: Node) throws(SharedLogError) {
     _ = try change(node) { _ in
       true
     } _: {
@@ -153,9 +153,9 @@ final class SimulatedLog: SharedLog, Sendable {
 
   // MARK: Stores
 
-  func stores() throws(SharedLogError) -> [StoreState] { try call { ($0.stores, nil) } }
+  package func stores() throws(SharedLogError) -> [StoreState] { try call { ($0.stores, nil) } }
 
-  func create(_ name: String, _ specification: String, for node: Node) throws(SharedLogError) -> Leadership? {
+  package func create(_ name: String, _ specification: String, for node: Node) throws(SharedLogError) -> Leadership? {
     try call { contents in
       var contents = contents
       guard !contents.stores.contains(where: { $0.name == name }) else { return (nil, nil) }
@@ -167,7 +167,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func lead(_ store: StoreState, as node: Node) throws(SharedLogError) -> Leadership? {
+  package func lead(_ store: StoreState, as node: Node) throws(SharedLogError) -> Leadership? {
     try call { contents in
       var contents = contents
       let leaderLives = contents.nodes.contains { $0.node == store.leader && $0.isLive }
@@ -198,7 +198,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func release(_ leadership: Leadership, to successor: Int64?) throws(SharedLogError) {
+  package func release(_ leadership: Leadership, to successor: Int64?) throws(SharedLogError) {
     _ = try change(under: leadership) { contents, index in
       let store = contents.stores[index]
       contents.stores[index] = StoreState(
@@ -207,7 +207,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {
+  package func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {
     try change(under: leadership) { contents, index in
       contents.stores.remove(at: index)
       contents.commits[leadership.store] = nil
@@ -217,17 +217,17 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func bytes(of item: String, in store: StoreID) throws(SharedLogError) -> [UInt8] {
+  package func bytes(of item: String, in store: StoreID) throws(SharedLogError) -> [UInt8] {
     try call { ($0.items[store]?[item] ?? [], nil) }
   }
 
-  func record(_ bytes: [UInt8], as item: String, under leadership: Leadership) throws(SharedLogError) -> Bool {
+  package func record(_ bytes: [UInt8], as item: String, under leadership: Leadership) throws(SharedLogError) -> Bool {
     try change(under: leadership) { contents, _ in contents.items[leadership.store, default: [:]][item] = bytes }
   }
 
   // MARK: Commits
 
-  func append(_ commit: LogCommit, to store: StoreID) throws(SharedLogError) -> Bool {
+  package func append(_ commit: LogCommit, to store: StoreID) throws(SharedLogError) -> Bool {
     try call { contents in
       var contents = contents
       let commits = contents.commits[store] ?? [:]
@@ -238,11 +238,13 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func synchronize() throws(SharedLogError) {
+  package func synchronize() throws(SharedLogError) {
     try call { contents in ((), sabotage == .noBarrier ? nil : contents) }
   }
 
-  func commits(of store: StoreID, from position: Int64, upTo byteCount: Int) throws(SharedLogError) -> [LogCommit] {
+  package func commits(of store: StoreID, from position: Int64, upTo byteCount: Int) throws(SharedLogError)
+    -> [LogCommit]
+  {
     try call { contents in
       var (found, size) = ([LogCommit](), 0)
       let commits = (contents.commits[store] ?? [:]).values.filter { $0.position >= position }
@@ -254,7 +256,7 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
+  package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
     try call { contents in
       var contents = contents
       contents.commits[store] = contents.commits[store]?.filter { $0.key >= position }
@@ -265,15 +267,15 @@ final class SimulatedLog: SharedLog, Sendable {
 
   // MARK: Snapshots
 
-  func snapshot(of store: StoreID) throws(SharedLogError) -> LogSnapshot? {
+  package func snapshot(of store: StoreID) throws(SharedLogError) -> LogSnapshot? {
     try call { ($0.snapshots[store], nil) }
   }
 
-  func part(_ number: Int, of snapshot: LogSnapshot, in store: StoreID) throws(SharedLogError) -> [UInt8] {
+  package func part(_ number: Int, of snapshot: LogSnapshot, in store: StoreID) throws(SharedLogError) -> [UInt8] {
     try call { ($0.parts[store]?[snapshot.position]?[number] ?? [], nil) }
   }
 
-  func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError) {
+  package func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError) {
     try call { contents in
       var contents = contents
       if contents.parts[store]?[position]?[number] == nil {
@@ -283,13 +285,13 @@ final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  func finish(_ snapshot: LogSnapshot, under leadership: Leadership) throws(SharedLogError) -> Bool {
+  package func finish(_ snapshot: LogSnapshot, under leadership: Leadership) throws(SharedLogError) -> Bool {
     try change(under: leadership) { contents, _ in contents.snapshots[leadership.store] = snapshot }
   }
 }
 
 extension NodeState {
-  func with(beat: Int64? = nil, isLive: Bool? = nil) -> NodeState {
+  package func with(beat: Int64? = nil, isLive: Bool? = nil) -> NodeState {
     NodeState(
       node: node, name: name, address: address, lease: lease, beat: beat ?? self.beat, isLive: isLive ?? self.isLive)
   }
