@@ -9,7 +9,7 @@ final class DatabaseSession: Sendable {
   private let connection = Lock<DatabaseConnection?>(nil)
 
   /// How long to wait for a connection, and for a reply, in milliseconds.
-  private static let connectingTime: UInt64 = 5_000
+  private static let connectingTime: UInt64 = 3_000
   private static let replyTime: UInt64 = 10_000
 
   init(_ address: DatabaseAddress, _ schema: Schema) { (self.address, self.schema) = (address, schema) }

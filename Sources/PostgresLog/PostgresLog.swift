@@ -7,6 +7,9 @@ import Replication
 /// It has four connections, whatever the number of stores: one for beats, which nothing may delay, two for commits, and
 /// one for everything else.
 package final class PostgresLog: SharedLog {
+  /// How long a beat may take before it is tried on another connection, in milliseconds.
+  private static let beatTime: UInt64 = 2_000
+
   private let beats: DatabaseSession
   private let sessions: DatabaseSession
   private let appender: CommitAppender
@@ -68,7 +71,7 @@ package final class PostgresLog: SharedLog {
   }
 
   package func beat(_ node: Node) throws(SharedLogError) -> Bool {
-    try beats.run(Self.beat, .integer(node.id), .integer(node.epoch)).count == 1
+    try beats.run(Self.beat, .integer(node.id), .integer(node.epoch), within: Self.beatTime).count == 1
   }
 
   package func declareDead(_ node: NodeState) throws(SharedLogError) -> Bool {

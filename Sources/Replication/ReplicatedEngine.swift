@@ -129,8 +129,9 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   package func close() throws(EngineError) {
     guard !hasLostStore else { return }
     // Whoever takes the store over otherwise waits for the lease.
-    try? log.release(leadership, to: successor.withLock { $0 })
-    isDeposed.store(true, ordering: .relaxed)
+    let successor = successor.withLock { $0 }
+    try? log.release(leadership, to: successor)
+    if successor != nil { isDeposed.store(true, ordering: .relaxed) }
   }
 
   /// Chooses the node that is to lead the store when the engine is closed. From any thread.

@@ -15,6 +15,8 @@ import Synchronization
 /// opening a store never waits for work in another. A second lock serializes creating and dropping stores and indexes.
 package final class StoreCatalog: Sendable {
   package static let defaultLimit = 1_024
+  /// The pause before a store that servers share, and that could not be opened, is tried again, in milliseconds.
+  private static let openingPause: UInt64 = 5_000
   /// How long the move of a store to another server waits for its last commits, in milliseconds.
   private static let maxMoveTime: UInt64 = 5_000
 
@@ -28,6 +30,8 @@ package final class StoreCatalog: Sendable {
   private let damagedStores = Lock<[StoreName: DamagedStore]>([:])
   /// The stores that other servers serve, or could.
   private let storesElsewhere = Lock<[StoreName: StoreElsewhere]>([:])
+  /// When those of them that could not be opened here may be tried again, in milliseconds.
+  private let openingTimes = Lock<[StoreName: UInt64]>([:])
   /// How many stores were moved to other servers.
   private let moveCount = Atomic(0)
   /// Held while a store or an index is created or dropped.
@@ -273,15 +277,24 @@ package final class StoreCatalog: Sendable {
     // A store that was moved meanwhile is neither here nor in the survey.
     if survey.failure == nil, moveCount.load(ordering: .relaxed) == previousMoveCount {
       var elsewhere = survey.elsewhere
-      for description in survey.toOpen { elsewhere[description.name] = StoreElsewhere("it is about to serve it") }
+      let now = monotonicMilliseconds()
+      // A store that can't be opened keeps the reason until the next attempt.
+      let times = openingTimes.withLock { $0 }
+      let toOpen = survey.toOpen.filter { now >= times[$0.name, default: 0] }
+      let known = storesElsewhere.withLock { $0 }
+      for description in survey.toOpen { elsewhere[description.name] = known[description.name] }
+      for description in toOpen { elsewhere[description.name] = StoreElsewhere("it is about to serve it") }
       storesElsewhere.withLock { $0 = elsewhere }
-      for description in survey.toOpen {
+      for description in toOpen {
         do { try openShared(description, onOpen) } catch {
-          let elsewhere: StoreElsewhere =
-            if case StorageError.servedElsewhere(_, let elsewhere) = error { elsewhere } else {
-              StoreElsewhere("\(error)")
-            }
-          storesElsewhere.withLock { $0[description.name] = elsewhere }
+          var elsewhere = StoreElsewhere("\(error)")
+          switch error {
+          case StorageError.servedElsewhere(_, let served): elsewhere = served
+          case StorageError.engineUnavailable: break
+          // Each attempt adds a record to the store's log.
+          default: openingTimes.withLock { $0[description.name] = now + Self.openingPause }
+          }
+          storesElsewhere.withLock { [elsewhere] in $0[description.name] = elsewhere }
           onFailure(description.name, "\(error)")
         }
       }
