@@ -48,6 +48,26 @@ import Testing
     while try await client.stats()["input_bytes"]! > 100_000 { try await Task.sleep(for: .milliseconds(5)) }
   }
 
+  @Test(.timeLimit(.minutes(1)))
+  func `the parts of a value go over one of several connections`() async throws {
+    let folder = try TemporaryFolder()
+    let server = try Server(
+      {
+        var configuration = ServerConfiguration(addresses: [.unix(path: folder.file("s"))])
+        configuration.stores = [try .init(name: "films", "memory")]
+        return configuration
+      }())
+    var configuration = LarderClient.Configuration()
+    configuration.connections = 3
+    let films = try LarderClient("unix:\(folder.file("s"))", configuration: configuration).store("films")
+    let chunks = Chunks(sizes: Array(repeating: 100_000, count: 20))
+    for number in 0..<4 {
+      try await films.put("film \(number)", chunks: chunks)
+      #expect(try await films.get("film \(number)")?.bytes == chunks.value)
+    }
+    await withCheckedContinuation { continuation in server.stop { continuation.resume() } }
+  }
+
   @Test(.timeLimit(.minutes(1)), arguments: ["memory", "log", "directory"])
   func `a value is written in one step, whatever its chunks`(engine: String) async throws {
     let cases = [

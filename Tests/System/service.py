@@ -90,13 +90,14 @@ class ServiceChecks(ServiceCase):
         service = self.start()
         with service.client() as client:
             store = client.open("orders")
-            for number in range(60):
+            # Enough that the replay takes longer than the interval of reports, also on a fast machine.
+            for number in range(150):
                 store.put_many([Write(f"{number}:{index}", os.urandom(1_000)) for index in range(1_000)])
         service.notices.wait_for("READY", "1")
         self.assertEqual(service.stop(), 0)
         service = self.start()
         with service.client() as client:  # The connection waited during the replay.
-            self.assertEqual(client.open("orders").count(), 60_000)
+            self.assertEqual(client.open("orders").count(), 150_000)
         service.notices.wait_for("READY", "1")
         notices = [fields for _, fields in service.notices.all]
         ready = next(index for index, fields in enumerate(notices) if "READY" in fields)
@@ -107,7 +108,7 @@ class ServiceChecks(ServiceCase):
         self.assertGreater(percents[-1], 0, f"no progress was reported: {percents}")
         for fields in opening:
             self.assertGreaterEqual(int(fields["EXTEND_TIMEOUT_USEC"]), 10_000_000)
-        self.assertIn("opened a store store=orders entries=60000", service.log())
+        self.assertIn("opened a store store=orders entries=150000", service.log())
 
     def test_reload(self) -> None:
         service = self.start()
