@@ -298,6 +298,8 @@ def story(options: argparse.Namespace, folder: Path, cleanups: list[Callable[[],
     survive(f"killing the machine of {primary}, the database's primary (Patroni waits 20 s)", lambda: databases.kill(primary))
     writer.ends.set()
     writer.join()
+    # The servers may still be connecting to the new primary.
+    wait_for(lambda: servers.leader() is not None, 30, "nobody serves the store")
     final = servers.leader()
     assert final
     wait_for(lambda: servers.answers(final), 10, "the leader is gone")
