@@ -120,7 +120,13 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
     guard !hasLostStore else { return false }
     defer { publishFigures() }
     do throws(SharedLogError) {
-      return try snapshots.advance(position: position, lastRevision: lastRevision, context)
+      switch try snapshots.advance(position: position, lastRevision: lastRevision, context) {
+      case .nothing: return false
+      case .unfinished: return true
+      case .deposed:
+        isDeposed.store(true, ordering: .relaxed)
+        return false
+      }
     } catch { throw EngineError(error) }
   }
 

@@ -38,33 +38,39 @@ struct SnapshotSchedule: ~Copyable {
 
   mutating func didAppend(_ byteCount: Int) { self.byteCount += byteCount }
 
+  /// What is left of the work that was due.
+  enum Progress {
+    case nothing, unfinished
+    /// Another node leads the store.
+    case deposed
+  }
+
   /// Does a piece of the work that is due.
   /// - Parameters:
   ///   - position: The position of the last commit.
   ///   - lastRevision: Its last revision.
-  /// - Returns: Whether there is more to do.
   mutating func advance(
     position: Int64, lastRevision: UInt64, _ context: any MaintenanceContext
-  ) throws(SharedLogError) -> Bool {
+  ) throws(SharedLogError) -> Progress {
     switch state {
     case .idle:
-      guard byteCount >= Self.minByteCount else { return false }
+      guard byteCount >= Self.minByteCount else { return .nothing }
       let contents = context.read { $0.contents }
       guard byteCount >= contents.keyBytes + contents.valueBytes, let snapshot = context.takeSnapshot() else {
-        return false
+        return .nothing
       }
       state = .writing(Writing(snapshot: snapshot, position: position, byteCount: byteCount))
-      return true
+      return .unfinished
     case .writing(let writing): return try advance(writing, lastRevision: lastRevision, context)
     case .trimming(let position):
       if try !log.trim(leadership.store, before: position) { state = .idle }
-      return true
+      return .unfinished
     }
   }
 
   private mutating func advance(
     _ current: Writing, lastRevision: UInt64, _ context: any MaintenanceContext
-  ) throws(SharedLogError) -> Bool {
+  ) throws(SharedLogError) -> Progress {
     var writing = current
     if writing.part == nil, writing.rank < writing.snapshot.count {
       var buffer = CommitBuffer()
@@ -74,7 +80,7 @@ struct SnapshotSchedule: ~Copyable {
       } catch {
         // The store was dropped.
         state = .idle
-        return false
+        return .nothing
       }
       writing.part = unsafe Array(buffer.bytes)
       state = .writing(writing)
@@ -84,19 +90,25 @@ struct SnapshotSchedule: ~Copyable {
       writing.part = nil
       writing.partCount += 1
       state = .writing(writing)
-      return true
+      return .unfinished
     }
     // The snapshot may include commits that are not in the log yet.
-    guard lastRevision >= writing.snapshot.revision || !context.read({ $0.hasCommits }) else { return true }
+    guard lastRevision >= writing.snapshot.revision || !context.read({ $0.hasCommits }) else {
+      return .unfinished
+    }
     let finished = LogSnapshot(
       position: writing.position, revision: writing.snapshot.revision, partCount: writing.partCount,
       entryCount: writing.snapshot.count)
-    if try log.finish(finished, under: leadership) {
-      count += 1
-      byteCount -= writing.byteCount
-    }
+    let isNewest = try log.finish(finished, under: leadership)
     context.endSnapshot(writing.snapshot)
+    guard isNewest else {
+      // The commits before it are still needed.
+      state = .idle
+      return .deposed
+    }
+    count += 1
+    byteCount -= writing.byteCount
     state = .trimming(before: writing.position)
-    return true
+    return .unfinished
   }
 }

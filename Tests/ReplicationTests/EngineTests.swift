@@ -150,6 +150,51 @@ struct EngineTests {
     second.stop()
   }
 
+  /// A log that makes another node the leader as soon as there is a part of a snapshot.
+  private final class Usurper: Sendable {
+    private let log = Lock<SimulatedLog?>(nil)
+
+    func makeLog() -> SimulatedLog {
+      let log = SimulatedLog { isBefore in
+        if isBefore { self.log.withLock { $0 }?.change(Self.depose) }
+        return .none
+      }
+      self.log.withLock { $0 = log }
+      return log
+    }
+
+    private static func depose(_ contents: inout SimulatedLog.Contents) {
+      guard let store = contents.stores.first, store.epoch == 1, contents.parts[store.id] != nil else { return }
+      contents.stores[0] = StoreState(
+        id: store.id, name: store.name, specification: store.specification, epoch: 2, leader: nil)
+    }
+  }
+
+  @Test func `a leader that is replaced while it writes a snapshot removes no commits`() throws {
+    let usurper = Usurper()
+    let log = usurper.makeLog()
+    let first = Server("a", log)
+    let store = try first.create()
+    var acknowledged = 0
+    while !store.isLost, acknowledged < 1_000 {
+      let revision = try store.access { map throws(StorageError) in
+        let (key, value) = (Array("\(acknowledged)".utf8), [UInt8](repeating: 1, count: 50_000))
+        let revision = map.revisions.last + 1
+        try unsafe map.put(key.span.bytes, value.span.bytes, revision: revision)
+        return revision
+      }
+      store.wake()
+      try wait { store.commitWriter?.isDurable(revision) == true || store.isLost }
+      if store.commitWriter?.isDurable(revision) == true { acknowledged += 1 }
+    }
+    #expect(store.isLost && acknowledged > 100)
+    #expect(try log.commits(of: log.stores()[0].id, from: 0, upTo: 1)[0].position == 1)
+    first.stop()
+    let second = Server("b", log)
+    #expect(try second.catalog.open(StoreName("s")).access { $0.contents.entries } >= acknowledged)
+    second.stop()
+  }
+
   @Test(arguments: ["flip", "gap", "part"])
   func `a damaged log is not served`(_ damage: String) throws {
     let first = Server("a", log)
