@@ -255,8 +255,8 @@ extension EventLog {
         ])
     case .lost(let name): warning("another server has taken over a replicated store", ["store": "\(name)"])
     case .failure(let name?, let reason?): warning("does not serve a replicated store: \(reason)", ["store": "\(name)"])
-    case .failure(nil, let reason?): error("can't look after replicated stores: \(reason)")
-    case .failure(nil, nil): notice("looks after replicated stores again")
+    case .failure(nil, let reason?): error("can't monitor replicated stores: \(reason)")
+    case .failure(nil, nil): notice("monitors replicated stores again")
     case .failure(_?, nil): break
     }
   }

@@ -99,3 +99,13 @@ package struct ProcessorSet: Equatable, Sendable {
     try system("sched_setaffinity") { unsafe Int32(set_affinity_of_thread(mask, Self.wordCount * 8)) }
   }
 }
+
+/// Returns the name of the machine.
+package func machineName() -> String {
+  var name = utsname()
+  // Fails only for an invalid address.
+  unsafe uname(&name)
+  return unsafe withUnsafeBytes(of: name.nodename) { bytes in
+    unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+  }
+}

@@ -58,8 +58,6 @@ final class DatabaseConnection {
 
   /// Runs statements in one transaction.
   /// - Returns: What each has returned.
-  /// - Throws: `unavailable`, and whether they were executed is unknown; `unusable` with the server's message if they
-  ///   were not.
   func run(_ statements: [(Statement, [Parameter])], deadline: UInt64) throws(DatabaseError) -> [Rows] {
     notices.warning = nil
     // For each command that was sent, whether it returns what a statement has.
@@ -198,4 +196,13 @@ enum DatabaseError: Error, Equatable, Sendable {
   case broken(String)
   /// The server has executed none of the statements: its code of five characters (SQLSTATE), and its message.
   case refused(code: String, String)
+}
+
+extension DatabaseError: CustomStringConvertible {
+  var description: String {
+    switch self {
+    case .broken(let reason): reason
+    case .refused(let code, let message): "the database refuses: \(message) (\(code))"
+    }
+  }
 }

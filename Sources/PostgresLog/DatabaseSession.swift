@@ -37,15 +37,9 @@ final class DatabaseSession: Sendable {
         if let warning = connection.warning { throw .broken("the database has warned: \(warning)") }
         return rows
       } catch {
-        switch error {
-        case .broken(let reason):
-          current = nil
-          throw .unavailable(reason)
-        case .refused(let code, let message):
-          // The connection's settings may be outdated, as after a failover.
-          current = nil
-          throw .unavailable("the database refuses: \(message) (\(code))")
-        }
+        // Even if the database only refuses: after a failover, it may have become a standby.
+        current = nil
+        throw .unavailable("\(error)")
       }
     }
   }

@@ -78,34 +78,31 @@ struct Schema: Sendable {
   ].enumerated().map { Statement("larder_create_\($0.offset)", $0.element) }
 
   /// Checks a new connection, and creates the tables unless they exist.
-  /// - Throws: `unusable` if the database could lose what it has acknowledged, or has tables of another version.
+  /// - Throws: Also if the database could lose what it has acknowledged, or has tables of another version.
   func prepare(_ connection: DatabaseConnection, deadline: UInt64) throws(SharedLogError) {
     func run(_ statements: [Statement]) throws(SharedLogError) -> [Rows] {
       do throws(DatabaseError) { return try connection.run(statements.map { ($0, []) }, deadline: deadline) } catch {
-        switch error {
-        case .broken(let reason): throw .unavailable(reason)
-        case .refused(let code, let message): throw .unusable("the database refuses: \(message) (\(code))")
-        }
+        throw .unavailable("\(error)")
       }
     }
-    guard let row = try run([Self.check])[0].rows.first else { throw .unusable("the database returned nothing") }
+    guard let row = try run([Self.check])[0].rows.first else { throw .unavailable("the database returned nothing") }
     guard !row.boolean(0), row.text(1) == "off" else {
       throw .unavailable("the database accepts no writes: it is a standby, or read-only")
     }
     for (column, name) in [(2, "fsync"), (3, "full_page_writes")] where row.text(column) != "on" {
-      throw .unusable("the database can lose what it has acknowledged: set \(name) = on")
+      throw .unavailable("the database can lose what it has acknowledged: set \(name) = on")
     }
     guard ["on", "remote_apply"].contains(row.text(4)) else {
-      throw .unusable("the database can lose what it has acknowledged: set synchronous_commit = on")
+      throw .unavailable("the database can lose what it has acknowledged: set synchronous_commit = on")
     }
     if requiresStandby, row.text(5).isEmpty {
-      throw .unusable(
+      throw .unavailable(
         "the database has no synchronous standby, which cluster.require-standby demands: set synchronous_standby_names")
     }
     if !row.boolean(6) { _ = try run(Self.creation) }
     let version = try run([Self.readVersion])[0].rows.first?.integer(0)
     guard version == Self.version else {
-      throw .unusable(
+      throw .unavailable(
         "the schema larder of the database has version \(version.map { "\($0)" } ?? "?"), and this program needs "
           + "\(Self.version): use the larderd that belongs to it")
     }

@@ -45,7 +45,7 @@ package final class Membership: Sendable {
     package var description: String {
       switch self {
       case .log(let error): "\(error)"
-      case .waiting(let name): "waiting for the lease of the node \(name) as it was before to end"
+      case .waiting(let name): "waiting for the earlier lease of the node \(name) to expire"
       case .nameTaken(let name, let address):
         "another server is the node \(name), at \(address); set cluster.node to another name on one of them"
       }
@@ -69,29 +69,29 @@ package final class Membership: Sendable {
   /// Makes the node join unless it has.
   package func join() throws(JoinError) {
     guard life == nil else { return }
-    do {
-      let previous = try log.nodes().first { $0.name == name }
-      if let previous, previous.isLive {
-        let sighting = state.withLock { $0.sightings[previous.node.id] }
-        if let sighting, sighting.state.node == previous.node, sighting.state.beat != previous.beat {
-          throw JoinError.nameTaken(name, address: previous.address)
-        }
-        guard isSilent(previous) else { throw JoinError.waiting(name: name) }
+    let obstacle: JoinError?
+    do throws(SharedLogError) { obstacle = try tryToJoin() } catch { throw .log(error) }
+    if let obstacle { throw obstacle }
+  }
+
+  /// - Returns: Why the node can't join yet; nil if it has joined.
+  private func tryToJoin() throws(SharedLogError) -> JoinError? {
+    let previous = try log.nodes().first { $0.name == name }
+    if let previous, previous.isLive {
+      let sighting = state.withLock { $0.sightings[previous.node.id] }
+      if let sighting, sighting.state.node == previous.node, sighting.state.beat != previous.beat {
+        return .nameTaken(name, address: previous.address)
       }
-      let sent = clock()
-      guard let node = try log.join(name, address: address, lease: leaseMilliseconds, after: previous) else {
-        throw JoinError.waiting(name: name)
-      }
-      let life = Life(node: node, lease: Lease())
-      life.lease.extend(to: sent + leaseMilliseconds)
-      state.withLock { $0.life = life }
-    } catch let error as JoinError {
-      throw error
-    } catch let error as SharedLogError {
-      throw .log(error)
-    } catch {
-      preconditionFailure("nothing else is thrown")
+      guard isSilent(previous) else { return .waiting(name: name) }
     }
+    let sent = clock()
+    guard let node = try log.join(name, address: address, lease: leaseMilliseconds, after: previous) else {
+      return .waiting(name: name)
+    }
+    let life = Life(node: node, lease: Lease())
+    life.lease.extend(to: sent + leaseMilliseconds)
+    state.withLock { $0.life = life }
+    return nil
   }
 
   /// Extends the lease, or ends the node's life if it was declared dead.

@@ -134,7 +134,7 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
 
   package func close() throws(EngineError) {
     guard !hasLostStore else { return }
-    // Whoever takes the store over otherwise waits for the lease.
+    // Otherwise, the next leader would have to wait until the lease expires.
     let successor = successor.withLock { $0 }
     try? log.release(leadership, to: successor)
     if successor != nil { isDeposed.store(true, ordering: .relaxed) }
@@ -177,10 +177,7 @@ private struct ReplicatedRecords: StoreRecords {
 
 extension EngineError {
   init(_ error: SharedLogError) {
-    self =
-      switch error {
-      // Whatever is wrong with the database, the commits are safe until somebody has put it right.
-      case .unavailable(let reason), .unusable(let reason): .transient(reason)
-      }
+    // Whatever is wrong with the database, the commits are safe until it is put right.
+    self = .transient("\(error)")
   }
 }

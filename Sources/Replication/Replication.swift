@@ -50,9 +50,9 @@ package final class Replication: SharedStores {
   /// The engine of the stores.
   package var engine: EngineKind {
     EngineKind.replicated.opening { [self] store, map, progress in
-      let (engine, remarks) = try opener(for: store.specification).open(store, into: &map, progress: progress)
+      let engine = try opener(for: store.specification).open(store, into: &map, progress: progress)
       state.withLock { $0.engines[store.name] = WeakEngine(engine: engine) }
-      return (engine, remarks)
+      return (engine, [])
     } removing: { [self] name, specification in
       try remove(name, specification)
     }

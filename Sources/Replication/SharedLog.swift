@@ -90,16 +90,14 @@ package protocol SharedLog: AnyObject, Sendable {
 
 /// Why a call to a shared log has failed.
 package enum SharedLogError: Error, Equatable, Sendable {
-  /// It can't be reached or doesn't respond, for this reason. What was to be written may have been.
+  /// The log can't be reached, doesn't respond, or isn't set up safely, for this reason. The write may have taken effect.
   case unavailable(String)
-  /// It is not as it has to be, for this reason. Trying again doesn't help until somebody has changed that.
-  case unusable(String)
 }
 
 extension SharedLogError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .unavailable(let reason), .unusable(let reason): reason
+    case .unavailable(let reason): reason
     }
   }
 }

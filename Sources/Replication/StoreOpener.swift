@@ -20,12 +20,12 @@ package struct StoreOpener {
   /// - Throws: `StorageError` if another node leads it, or the log is unavailable.
   package func open(
     _ store: EngineOpening, into map: inout EntryMap, progress: (Int, Int) -> Void
-  ) throws -> (engine: ReplicatedEngine, remarks: [String]) {
+  ) throws -> ReplicatedEngine {
     let leadership: Leadership
     do { leadership = try lead(store) } catch let error as SharedLogError {
       throw StorageError.engineUnavailable("\(error)")
     }
-    do { return (try load(store, leadership, into: &map, progress: progress), []) } catch {
+    do { return try load(store, leadership, into: &map, progress: progress) } catch {
       // Another node may have more memory, or a better connection.
       try? log.release(leadership, to: nil)
       throw error

@@ -160,9 +160,6 @@ package final class StoreCatalog: Sendable {
       if engine.isRecorded { try data?.create(description) }
       do {
         return try Store.open(description, in: data, budgets: budgets).store
-      } catch let error as StorageError {
-        if engine.isRecorded { try? data?.drop(name) }
-        throw error
       } catch {
         // A store that stayed behind could be neither created again nor dropped, and might make the next start fail.
         if engine.isRecorded { try? data?.drop(name) }

@@ -16,41 +16,23 @@ public struct OpenedStore: Equatable, Sendable {
   }
 }
 
-/// The body of a store-create request: `Protocol/wire.md` §6.2.
-public struct StoreCreation: Equatable, Sendable {
+/// The body of a store-create or store-move request: `Protocol/wire.md` §6.2 and §6.15.
+public struct NamedStoreRequest: Equatable, Sendable {
   public let name: String
-  /// The engine and its options, as in `log?durability=none`.
-  public let specification: String
+  /// For store-create, the engine and its options, as in `log?durability=none`; for store-move, the name of the server
+  /// that is to serve the store.
+  public let argument: String
 
-  public init(name: String, specification: String) {
+  public init(name: String, argument: String) {
     self.name = name
-    self.specification = specification
+    self.argument = argument
   }
 
   /// Decodes the body, or returns nil if it is malformed.
   public init?(_ body: RawSpan) {
     guard let name = body.shortText(at: 0) else { return nil }
     self.name = name.text
-    specification = body.extracting(name.end..<body.byteCount).toString()
-  }
-}
-
-/// The body of a store-move request: `Protocol/wire.md` §6.15.
-public struct StoreMove: Equatable, Sendable {
-  public let name: String
-  /// The name of the server that is to serve the store.
-  public let node: String
-
-  public init(name: String, node: String) {
-    self.name = name
-    self.node = node
-  }
-
-  /// Decodes the body, or returns nil if it is malformed.
-  public init?(_ body: RawSpan) {
-    guard let name = body.shortText(at: 0) else { return nil }
-    self.name = name.text
-    node = body.extracting(name.end..<body.byteCount).toString()
+    argument = body.extracting(name.end..<body.byteCount).toString()
   }
 }
 
@@ -92,14 +74,9 @@ extension ByteBuffer {
     append(opened.engine)
   }
 
-  public mutating func append(_ creation: StoreCreation) {
-    appendShort(creation.name)
-    append(creation.specification)
-  }
-
-  public mutating func append(_ move: StoreMove) {
-    appendShort(move.name)
-    append(move.node)
+  public mutating func append(_ request: NamedStoreRequest) {
+    appendShort(request.name)
+    append(request.argument)
   }
 
   public mutating func append(_ store: ListedStore) {

@@ -123,7 +123,7 @@ final class Simulation: @unchecked Sendable {
     var map = EntryMap()
     let name = try StoreName("s")
     let now = ClockReading(wall: clock, monotonic: clock)
-    let (engine, _) = try StoreOpener(log: log, membership: member.membership, life: life).open(
+    let engine = try StoreOpener(log: log, membership: member.membership, life: life).open(
       EngineOpening(
         name: name, specification: StoreSpecification(.replicated), folder: nil, fileSystem: LocalFileSystem(), now: now
       ),

@@ -155,8 +155,8 @@ extension Fields {
     switch operation {
     case .credit: buffer.append(credit!)
     case .storeOpen, .storeDrop, .indexDelete: buffer.append(name!)
-    case .storeCreate: buffer.append(StoreCreation(name: name!, specification: specification!))
-    case .storeMove: buffer.append(StoreMove(name: name!, node: node!))
+    case .storeCreate: buffer.append(NamedStoreRequest(name: name!, argument: specification!))
+    case .storeMove: buffer.append(NamedStoreRequest(name: name!, argument: node!))
     case .get: buffer.append([UInt8](hex: keyHex!))
     case .getRange:
       let key = [UInt8](hex: keyHex!)
@@ -253,11 +253,11 @@ extension Fields {
       return body.byteCount == 4
     case .storeOpen, .storeDrop, .indexDelete: name = body.toString()
     case .storeCreate:
-      guard let creation = StoreCreation(body) else { return false }
-      (name, specification) = (creation.name, creation.specification)
+      guard let creation = NamedStoreRequest(body) else { return false }
+      (name, specification) = (creation.name, creation.argument)
     case .storeMove:
-      guard let move = StoreMove(body) else { return false }
-      (name, node) = (move.name, move.node)
+      guard let move = NamedStoreRequest(body) else { return false }
+      (name, node) = (move.name, move.argument)
     case .get: keyHex = body.toArray().hex
     case .getRange:
       guard let range = RangeRequest(body) else { return false }

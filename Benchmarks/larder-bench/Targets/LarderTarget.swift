@@ -32,7 +32,7 @@ struct LarderTarget: Target {
     if let opened = try open(connection, unless: .storeUnknown) { return try handle(opened) }
     _ = try call(connection, unless: .storeExists) {
       let start = $0.beginRequest(.storeCreate, id: 1)
-      $0.append(StoreCreation(name: store, specification: "memory"))
+      $0.append(NamedStoreRequest(name: store, argument: "memory"))
       $0.endFrame(start)
     }
     return try handle(open(connection, unless: nil) ?? [])

@@ -29,14 +29,14 @@ public struct LarderClient: Sendable {
     try self.init([address], configuration: configuration)
   }
 
-  /// Creates a client of servers that share stores (the engine `replicated`), each of which one of them serves. It does
-  /// not connect before the first call.
+  /// Creates a client of servers that share stores (the engine `replicated`). One server at a time serves each store. The
+  /// client does not connect before the first call.
   ///
   ///     let larder = try LarderClient(["unix:/run/a.sock", "tcp:127.0.0.1:7411"])
   ///
-  /// A call is made on the server that serves its store. If that dies, the client finds the one that takes over: it
-  /// repeats what was not executed, and reads, until the call's timeout, and a watch goes on where it was. Give calls a
-  /// timeout of more than the servers' lease (3 s by default). Calls that concern no store go to any server.
+  /// Each call goes to the server that serves its store. If that server dies, the client finds the one that takes over:
+  /// it repeats reads, and calls that were not executed, until their timeout, and resumes watches where they stopped. Set
+  /// a timeout longer than the servers' lease (3 s by default). Calls that concern no store go to any server.
   /// - Parameter addresses: 1 to 8 addresses, each as in `init(_:configuration:)`.
   /// - Throws: `illegalArgument` if a text is not an address, or there are none or too many; `failed` if the process
   ///   can't open more descriptors.
@@ -192,7 +192,7 @@ public struct LarderClient: Sendable {
       throw LarderError(
         .illegalArgument, outcome: .rejected, "the store's name has \(name.utf8.count) bytes; use 128 at most")
     }
-    _ = try await call(StoreMoveRequest(move: StoreMove(name: name, node: node)))
+    _ = try await call(StoreMoveRequest(body: NamedStoreRequest(name: name, argument: node)))
   }
 
   /// Returns the server's stores that this client may read at least in part, sorted by name.
@@ -214,8 +214,7 @@ public struct LarderClient: Sendable {
       throw LarderError(
         .illegalArgument, outcome: .rejected, "the store's name has \(name.utf8.count) bytes; use 128 at most")
     }
-    let creation = StoreCreation(name: name, specification: engine)
-    _ = try await call(StoreCreateRequest(creation: creation))
+    _ = try await call(StoreCreateRequest(body: NamedStoreRequest(name: name, argument: engine)))
   }
 
   /// Drops a store and all its entries, for every client.

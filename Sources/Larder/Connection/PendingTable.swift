@@ -303,7 +303,7 @@ struct PendingTable<Caller: Sendable>: Sendable {
     let isDone = header.kind == Wire.Outcome.done.rawValue
     // An error ends a stream, whatever its flags say.
     let hasMore = header.flags & Frame.more != 0 && isDone
-    if form == .openedStore || !isDone, let store = slots[index].store {
+    if form == .openedStore || ReplyScan.refusesHandle(header.detail), let store = slots[index].store {
       scan.addStoreEvent(store, header, bytes, isOpening: form == .openedStore)
     }
     guard form == .stream else {

@@ -40,12 +40,17 @@ struct ReplyScan {
     case unknown(store: UInt32)
   }
 
+  /// Whether an error with this code means that the store must be opened again. Another server may have taken it over,
+  /// and this one again since.
+  @inline(__always)
+  static func refusesHandle(_ code: UInt16) -> Bool {
+    code == ErrorCode.storeUnknown.rawValue || code == ErrorCode.notLeader.rawValue
+  }
+
   /// Records what a reply says about a store: also a reply to a call that has given up.
   mutating func addStoreEvent(_ store: UInt32, _ header: FrameHeader, _ bytes: RawSpan, isOpening: Bool) {
     if header.kind != Wire.Outcome.done.rawValue {
-      // Another server may have taken the store over, and this one again since.
-      let codes = [ErrorCode.storeUnknown.rawValue, ErrorCode.notLeader.rawValue]
-      if !isOpening, codes.contains(header.detail) { storeEvents.append(.unknown(store: store)) }
+      if !isOpening, Self.refusesHandle(header.detail) { storeEvents.append(.unknown(store: store)) }
     } else if isOpening, let opened = OpenedStore(bytes.extracting(header.body(at: consumed))) {
       storeEvents.append(.opened(store: store, handle: opened.handle))
     }

@@ -61,19 +61,6 @@ struct ClusterRequest: BodilessRequest {
   static let form = ReplyForm.body
 }
 
-struct StoreMoveRequest: ServerRequest {
-  static let operation = Wire.Operation.storeMove
-  static let form = ReplyForm.empty
-  private let move: StoreMove
-
-  init(move: StoreMove) {
-    self.move = move
-  }
-
-  var measure: RequestMeasure { RequestMeasure(bodySize: 1 + move.name.utf8.count + move.node.utf8.count) }
-  func encode(into output: inout ByteBuffer) { output.append(move) }
-}
-
 struct RulesCheckRequest: ServerRequest {
   static let operation = Wire.Operation.rulesCheck
   static let form = ReplyForm.body
@@ -88,19 +75,25 @@ struct RulesCheckRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { output.append(question) }
 }
 
-struct StoreCreateRequest: ServerRequest {
+/// A request that names a store and something else.
+protocol NamedStoreServerRequest: ServerRequest {
+  var body: NamedStoreRequest { get }
+}
+
+extension NamedStoreServerRequest {
+  static var form: ReplyForm { .empty }
+  var measure: RequestMeasure { RequestMeasure(bodySize: 1 + body.name.utf8.count + body.argument.utf8.count) }
+  func encode(into output: inout ByteBuffer) { output.append(body) }
+}
+
+struct StoreCreateRequest: NamedStoreServerRequest {
   static let operation = Wire.Operation.storeCreate
-  static let form = ReplyForm.empty
-  private let creation: StoreCreation
+  let body: NamedStoreRequest
+}
 
-  init(creation: StoreCreation) {
-    self.creation = creation
-  }
-
-  var measure: RequestMeasure {
-    RequestMeasure(bodySize: 1 + creation.name.utf8.count + creation.specification.utf8.count)
-  }
-  func encode(into output: inout ByteBuffer) { output.append(creation) }
+struct StoreMoveRequest: NamedStoreServerRequest {
+  static let operation = Wire.Operation.storeMove
+  let body: NamedStoreRequest
 }
 
 struct StoreDropRequest: ServerRequest {

@@ -127,7 +127,7 @@ extension ServerState {
     let damaged = stores.damagedNames
     var line = "ok"
     if !damaged.isEmpty { line += ", without damaged stores: \(damaged.map(\.text).joined(separator: ", "))" }
-    if let failure = clusterFailure.withLock({ $0 }) { line += ", without replicated stores: \(failure)" }
+    if let failure = cluster.withLock({ $0.failure }) { line += ", without replicated stores: \(failure)" }
     let days = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil))).map { $0 / 86_400 }
     if let days, days <= CertificateStatus.daysOfWarning { line += ", a certificate expires in \(days) days" }
     return line

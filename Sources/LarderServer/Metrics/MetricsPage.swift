@@ -157,7 +157,7 @@ extension ServerState {
     }
     text.begin(
       "cluster_unavailable", .gauge, "1 if a database of replicated stores does not respond as it has to, otherwise 0.")
-    text.add(clusterFailure.withLock { $0 } == nil ? 0 : 1)
+    text.add(cluster.withLock { $0.failure } == nil ? 0 : 1)
     for (name, samples) in families.sorted(by: { $0.key < $1.key }) {
       text.begin(
         "store_\(name)", name.hasSuffix("_total") ? .counter : .gauge, StoreFigureHelp.text(name))

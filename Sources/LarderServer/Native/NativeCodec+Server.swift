@@ -206,7 +206,7 @@ extension NativeCodec {
       replies.bytes.append(executor.server.accessControl.describeTokens().encoded())
     case .cluster:
       try checkEmpty(bytes)
-      replies.bytes.append(executor.server.clusterReport.withLock { $0 })
+      replies.bytes.append(executor.server.cluster.withLock { $0.report })
     // Only a second hello is left.
     default: throw malformed("hello was already sent")
     }
@@ -220,21 +220,14 @@ extension NativeCodec {
     on executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(CommandFailure) -> RequestEnd {
     let name: StoreName
-    var (specification, node): (String?, String?)
-    if operation == .storeCreate {
+    var argument = ""
+    if operation == .storeCreate || operation == .storeMove {
       guard bytes.byteCount <= 2 * 255 else {
         throw CommandFailure(.illegalArgument, "the request exceeds 510 bytes")
       }
-      guard let creation = StoreCreation(bytes) else { throw malformed("the size of the name exceeds the body") }
-      name = try storeName(creation.name)
-      specification = creation.specification
-    } else if operation == .storeMove {
-      guard bytes.byteCount <= 2 * 255 else {
-        throw CommandFailure(.illegalArgument, "the request exceeds 510 bytes")
-      }
-      guard let move = StoreMove(bytes) else { throw malformed("the size of the name exceeds the body") }
-      name = try storeName(move.name)
-      node = move.node
+      guard let body = NamedStoreRequest(bytes) else { throw malformed("the size of the name exceeds the body") }
+      name = try storeName(body.name)
+      argument = body.argument
     } else {
       // A name that is too long is rejected before it is made text.
       guard bytes.byteCount <= StoreName.maxLength else {
@@ -260,11 +253,11 @@ extension NativeCodec {
       return .done
     case .storeCreate:
       do throws(StorageError) {
-        change = .create(name, try executor.server.stores.specification(specification ?? ""))
+        change = .create(name, try executor.server.stores.specification(argument))
       } catch {
         throw CommandFailure(error)
       }
-    case .storeMove: change = .move(name, to: node ?? "")
+    case .storeMove: change = .move(name, to: argument)
     default: change = .drop(name)
     }
     return NativeSession().change(change, request, of: &connection, store: name.text, on: &executor)

@@ -33,10 +33,8 @@ final class ServerState: Sendable {
   let storeChanges = DispatchQueue(label: "larder.stores")
   /// The stores that this server shares with others; nil if it shares none.
   let sharedStores: (any SharedStores)?
-  /// What is known of these and their servers, as JSON.
-  let clusterReport = Lock<[UInt8]>(Array("[]".utf8))
-  /// Why nothing can be found out about them; nil if it can, or there are none.
-  let clusterFailure = Lock<String?>(nil)
+  /// What is known of these and their servers.
+  let cluster = Lock(ClusterStatus())
   /// What the process may take from the system. Without a limit until stores are open.
   let memory = MemoryBudget()
   private let snapshots: SnapshotBudget
@@ -133,7 +131,7 @@ final class ServerState: Sendable {
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(stores.list().count)),
       Figure("stores_damaged", UInt64(stores.damagedNames.count)),
-      Figure("cluster_unavailable", clusterFailure.withLock { $0 } == nil ? 0 : 1),
+      Figure("cluster_unavailable", cluster.withLock { $0.failure } == nil ? 0 : 1),
       Figure("memory_bytes", UInt64(use.entryBytes)),
       Figure("resident_bytes", UInt64(use.resident)),
       Figure("resident_limit_bytes", UInt64(limits.memoryLimit?.bytes ?? 0)),

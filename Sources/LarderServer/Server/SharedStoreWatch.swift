@@ -53,8 +53,8 @@ final class SharedStoreWatch: Sendable {
     if !lost.isEmpty { state.storeWasDropped() }
     for name in lost { onEvent(.lost(name)) }
     report(survey.failure, of: nil)
-    state.clusterFailure.withLock { $0 = survey.failure }
-    state.clusterReport.withLock { $0 = JSONValue.array(survey.report).encoded() }
+    let status = ClusterStatus(report: JSONValue.array(survey.report).encoded(), failure: survey.failure)
+    state.cluster.withLock { $0 = status }
     guard survey.failure == nil else { return }
     for store in wanted {
       do throws(StorageError) { try state.stores.ensureAll([(store.name, store.specification)]) } catch {
@@ -73,13 +73,21 @@ final class SharedStoreWatch: Sendable {
   }
 }
 
+/// What a server has last seen of the stores that it shares with others.
+struct ClusterStatus: Sendable {
+  /// The servers and their stores, as JSON.
+  var report = Array("[]".utf8)
+  /// Why a database could not be asked; nil if all could.
+  var failure: String?
+}
+
 /// What happens to the stores that servers share.
 package enum SharedStoreEvent: Sendable {
   /// This server serves the store now.
   case opened(StoreName, StoreOpening)
   /// Another server has taken the store over, or could have.
   case lost(StoreName)
-  /// A store can't be opened for this reason, or, without a name, nothing can be found out about any of them. No reason
-  /// means that this has ended.
+  /// A store can't be opened for this reason, or, without a name, a database can't be asked. No reason means that it can
+  /// again.
   case failure(StoreName?, String?)
 }

@@ -68,14 +68,18 @@ extension Session {
       case .partial: return position
       case .invalid(let failure): end(&connection, failure.code, failure.message, on: &executor, into: &replies)
       case .request(let request):
-        if let lease = connection.stores[request.store]?.store.lease, !lease.isHeld(at: executor.now) {
-          executor.unlockStore()
-          C.append(.leaseLost, to: request.tag, into: &replies.bytes)
-          executor.record(request.operation, CommandFailure.leaseLost.code)
-          position += request.size
-          continue
+        let opened = connection.stores[request.store]
+        if let lease = opened?.store.lease {
+          guard lease.isHeld(at: executor.now) else {
+            executor.unlockStore()
+            C.append(.leaseLost, to: request.tag, into: &replies.bytes)
+            executor.record(request.operation, CommandFailure.leaseLost.code)
+            position += request.size
+            continue
+          }
+          replies.require(lease)
         }
-        if request.isRegular, let opened = connection.stores[request.store],
+        if request.isRegular, let opened,
           permits(request, bytes, at: position, on: opened) || connection.waits.endedWrite != nil
         {
           position = processOnStore(
@@ -86,7 +90,6 @@ extension Session {
         executor.unlockStore()
         executor.updateClock()
         let body = bytes.extracting(request.body(at: position))
-        if let lease = connection.stores[request.store]?.store.lease { replies.require(lease) }
         let end = C.execute(request, body, of: &connection, on: &executor, into: &replies)
         executor.timeHasPassed()
         switch end {
@@ -121,7 +124,6 @@ extension Session {
     var position = start
     var request = first
     var prefetchEnd = prefetchEnd
-    if let lease = store.lease { replies.require(lease) }
     executor.lock(store)
     while true {
       // A single request gains nothing from prefetching.

@@ -1,4 +1,3 @@
-import Glibc
 import LarderServer
 import Platform
 import PostgresLog
@@ -36,7 +35,7 @@ package struct ReplicationSettings: Sendable {
   package var node: String?
   /// Where clients reach the server; nil for the first address that it listens on.
   package var address: String?
-  /// How long the server may answer reads after its last sign of life.
+  /// How long the server may answer reads after its last heartbeat.
   package var lease = Duration.seconds(3)
   /// Whether a database without a synchronous standby is refused.
   package var requiresStandby = false
@@ -44,7 +43,7 @@ package struct ReplicationSettings: Sendable {
   /// Returns what keeps the stores; nil without databases.
   func makeReplication(listening addresses: [Address]) throws -> Replication? {
     guard !databases.isEmpty else { return nil }
-    let node = node ?? Self.machineName()
+    let node = node ?? machineName()
     let address = address ?? addresses.first.map(\.description) ?? ""
     return Replication(
       try databases.map { database in
@@ -54,13 +53,5 @@ package struct ReplicationSettings: Sendable {
         return Replication.Database(
           database.name, log, node: node, address: address, lease: lease.wholeMilliseconds)
       })
-  }
-
-  private static func machineName() -> String {
-    var name = utsname()
-    guard unsafe uname(&name) == 0 else { return "larder" }
-    return unsafe withUnsafeBytes(of: name.nodename) { bytes in
-      unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-    }
   }
 }

@@ -57,7 +57,7 @@ final class StoreUnderTest {
         name: name, specification: StoreSpecification(.replicated, durability: durability), folder: nil,
         fileSystem: disk, now: now)
       let opener = StoreOpener(log: log, membership: membership, life: life)
-      let (engine, _) = try opener.open(opening, into: &map) { _, _ in }
+      let engine = try opener.open(opening, into: &map) { _, _ in }
       return Store(name: name, engine: .replicated, map: map, writingTo: engine, durability: durability)
     default: return Store(name: name, engine: engine)
     }
