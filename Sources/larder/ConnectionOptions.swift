@@ -10,11 +10,11 @@ struct ConnectionOptions: ParsableArguments {
     parsing: .unconditional,
     help: ArgumentHelp(
       """
-      The server's address, unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT. (default: that of the profile, else \
-      LARDER_SERVER, else a local server)
+      The server's address, unix:/path/to.sock, tcp:HOST:PORT or tls:HOST:PORT, or those of servers that share stores, \
+      separated by commas. (default: that of the profile, else LARDER_SERVER, else a local server)
       """, valueName: "address"),
-    transform: { try Address($0) })
-  private var server: Address?
+    transform: { try ServerList($0) })
+  private var server: ServerList?
 
   @Option(
     parsing: .unconditional,
@@ -58,26 +58,26 @@ struct ConnectionOptions: ParsableArguments {
 
   /// Returns the console's client in a console, unless the command names another server; a new client otherwise.
   func client() throws -> LarderClient {
-    guard let session = ConsoleSession.current, profile == nil, server == nil || server == session.access.address else {
+    guard let session = ConsoleSession.current, profile == nil, server == nil || server == session.access.servers else {
       let access = try access()
       let client = try access.client()
-      ServerProbe.watch(client, at: access.address)
+      if let address = access.servers.onlyAddress { ServerProbe.watch(client, at: address) }
       return client
     }
     return session.client.with(timeout: timeout?.duration ?? session.access.timeout)
   }
 
   /// - Throws: `CommandFailure` if no address is given, and none of the local sockets has a server.
-  func address() throws -> Address {
-    try server ?? chosenProfile().server ?? Self.environmentAddress() ?? ServerSearch.find()
+  func servers() throws -> ServerList {
+    try server ?? chosenProfile().server ?? Self.environmentServers() ?? ServerList(ServerSearch.find())
   }
 
   /// Returns how to connect to the server. Flags come before the profile, and the profile before the environment.
-  /// - Parameter address: The server's address; nil for that of `address()`.
-  func access(at address: Address? = nil) throws -> ServerAccess {
+  /// - Parameter servers: The server's address; nil for that of `servers()`.
+  func access(to servers: ServerList? = nil) throws -> ServerAccess {
     let profile = try chosenProfile()
     return ServerAccess(
-      address: try address ?? self.address(), tls: try tls(profile), token: try Self.token(profile),
+      servers: try servers ?? self.servers(), tls: try tls(profile), token: try Self.token(profile),
       timeout: timeout?.duration ?? profile.timeout ?? .seconds(5))
   }
 
@@ -106,9 +106,9 @@ struct ConnectionOptions: ParsableArguments {
     return tls
   }
 
-  private static func environmentAddress() throws -> Address? {
+  private static func environmentServers() throws -> ServerList? {
     guard let text = environment("LARDER_SERVER") else { return nil }
-    do { return try Address(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
+    do { return try ServerList(text) } catch { throw CommandFailure(.usage, "LARDER_SERVER: \(error)") }
   }
 
   /// Returns the token of the profile, the one in the file that LARDER_TOKEN_FILE names, or the one in LARDER_TOKEN; nil for

@@ -34,7 +34,7 @@ struct LarderCommand: AsyncParsableCommand {
       its lines in the same way: it skips blank lines and those that begin with #, stops at the first command that \
       fails, and exits with its status. With --keep-going it continues, and exits with the status of the first failure.
 
-      Without --server, larder connects to the server of a profile, to the address in LARDER_SERVER or, without these, to \
+      Without --server, larder connects to the server of a profile, to the addresses in LARDER_SERVER or, without these, to \
       the first of the sockets \
       \(ServerSearch.help) that has a server.
 
@@ -83,11 +83,11 @@ struct LarderCommand: AsyncParsableCommand {
   @MainActor
   private static func runConsole(_ connection: ConnectionOptions) async throws {
     var failure: (any Error)?
-    var address = Address.default
-    do { address = try connection.address() } catch let error as CommandFailure where error.status == .unreachable {
+    var servers = ServerList(.default)
+    do { servers = try connection.servers() } catch let error as CommandFailure where error.status == .unreachable {
       failure = error
     }
-    var console = try Console(ConsoleSession(connection.access(at: address)))
+    var console = try Console(ConsoleSession(connection.access(to: servers)))
     await console.run(reporting: failure)
   }
 

@@ -5,7 +5,7 @@ import YAML
 
 /// A server and how to connect to it, under a name in `profiles.yaml`, so that nobody has to type it again.
 struct Profile: Equatable {
-  var server: Address?
+  var server: ServerList?
   /// The paths of files; nil for what the profile doesn't have.
   var authorities: String?
   var certificate: String?
@@ -69,7 +69,7 @@ struct Profile: Equatable {
     let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     switch name {
     case "server":
-      do { server = try Address(text) } catch { throw CommandFailure(.usage, "\(place): \(error)") }
+      do { server = try ServerList(text) } catch { throw CommandFailure(.usage, "\(place): \(error)") }
     case "tls-ca": authorities = Self.file(text, in: folder)
     case "tls-cert": certificate = Self.file(text, in: folder)
     case "tls-key": self.key = Self.file(text, in: folder)

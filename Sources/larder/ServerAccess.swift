@@ -1,10 +1,9 @@
 import Larder
 import LarderTLS
-import Platform
 
-/// Where a server is, and how to connect to it.
+/// Where a server is, or servers that share stores are, and how to connect.
 struct ServerAccess {
-  let address: Address
+  let servers: ServerList
   let tls: ClientTLS
   /// The token to show the server; nil for none.
   let token: String?
@@ -20,8 +19,9 @@ struct ServerAccess {
     configuration.connectTimeout = timeout
     configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
     configuration.waitsForConnection = false
-    return address.isEncrypted
-      ? try LarderClient("\(address)", tls: tls, configuration: configuration)
-      : try LarderClient("\(address)", configuration: configuration)
+    let addresses = servers.addresses.map(\.description)
+    return servers.addresses.contains(where: \.isEncrypted)
+      ? try LarderClient(addresses, tls: tls, configuration: configuration)
+      : try LarderClient(addresses, configuration: configuration)
   }
 }

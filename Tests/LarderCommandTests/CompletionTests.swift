@@ -10,7 +10,7 @@ import Testing
   private func makeCompleter(_ address: String = "unix:/tmp/larder-nobody.sock") throws -> Completer {
     Completer(
       session: try ConsoleSession(
-        ServerAccess(address: Address(address), tls: .system, token: nil, timeout: .seconds(5))))
+        ServerAccess(servers: ServerList(address), tls: .system, token: nil, timeout: .seconds(5))))
   }
 
   @Test(

@@ -153,6 +153,7 @@ import Testing
     try await own.createStore("own", engine: "memory")
     let client = try LarderClient(cluster.addresses)
     try await client.store("own").put("a", [1])
+    #expect(try await client.stores().map(\.name) == ["own", "s"])
     await #expect(throws: LarderError.storeUnknown) { try await client.store("none").get("a") }
     client.close()
     own.close()

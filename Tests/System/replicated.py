@@ -1,6 +1,6 @@
 """Checks stores that outlive their server: larderd processes that share a PostgreSQL server, and what befalls them.
 
-    python3 replicated.py --server PATH
+    python3 replicated.py --server PATH --larder PATH
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Node:
 
 class ReplicatedCase(BriefCase):
     server: Path
+    larder_program: Path
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory(prefix="larder-replicated-")
@@ -126,6 +127,14 @@ class ReplicatedCase(BriefCase):
 
         wait_for(creates, 10, f"{node.name} can't create a store")
         return self.served(node, store)
+
+
+    def larder(self, nodes: list[Node], *arguments: str) -> str:
+        """Returns the output of `larder`, which is given the addresses of the nodes."""
+        environment = os.environ | {"LARDER_SERVER": ",".join(node.address for node in nodes)}
+        result = subprocess.run([self.larder_program, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
 
 
 class TakeoverChecks(ReplicatedCase):
@@ -216,6 +225,24 @@ class TakeoverChecks(ReplicatedCase):
             self.assertEqual(self.served(second, name).get("a").value, name.encode())
         wait_for(lambda: {store.get("leader") for store in self.report(first)["stores"]} == {"node2"}, 5, "the report is old")
         self.assertEqual([node["address"] for node in self.report(second)["nodes"]], [first.address, second.address])
+
+    def test_commands_with_the_addresses_of_all_servers(self) -> None:
+        first, second = nodes = [self.node(), self.node()]
+        for name in ("store0", "store1"):
+            self.created(first, name)
+            self.larder(nodes, "put", name, "key", name)
+        for node in nodes:
+            wait_for(lambda node=node: len(self.report(node)["stores"]) == 2, 5, "the report is old")
+        self.assertEqual(self.larder(nodes, "cluster", "drain", "node1"), "store0\tnode2\nstore1\tnode2\n")
+        self.assertEqual(self.larder(nodes, "get", "store0", "key"), "store0")
+        self.larder(nodes, "cluster", "move", "store0", "node1")
+        self.assertEqual(self.larder(nodes, "put", "store0", "key", "new"), "2\n")
+        self.larder(nodes, "create", "own", "memory")
+        names = [json.loads(line)["name"] for line in self.larder(nodes, "stores").splitlines()]
+        self.assertEqual(names, ["own", "store0", "store1"])
+        first.kill()
+        self.assertIn("store1", self.larder(nodes, "stores"))
+        self.assertEqual(self.larder(nodes, "get", "store0", "key"), "new")
 
     def report(self, node: Node) -> dict:
         with node.client() as client:
@@ -401,9 +428,11 @@ def first_client(node: Node):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks replicated stores with real PostgreSQL servers.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    parser.add_argument("--larder", metavar="PATH", type=Path, required=True, help="the larder to run")
     parser.add_argument("names", nargs="*", help="the tests to run, such as DatabaseChecks; all by default")
     options = parser.parse_args()
     ReplicatedCase.server = options.server.resolve()
+    ReplicatedCase.larder_program = options.larder.resolve()
     loader, module = unittest.defaultTestLoader, sys.modules[__name__]
     suite = loader.loadTestsFromNames(options.names, module) if options.names else loader.loadTestsFromModule(module)
     passed, failed = run(suite)

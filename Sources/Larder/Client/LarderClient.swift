@@ -195,11 +195,19 @@ public struct LarderClient: Sendable {
     _ = try await call(StoreMoveRequest(body: NamedStoreRequest(name: name, argument: node)))
   }
 
-  /// Returns the server's stores that this client may read at least in part, sorted by name.
+  /// Returns the server's stores that this client may read at least in part, sorted by name. A client of several servers
+  /// asks all of them, and returns the stores of those that reply.
+  /// - Throws: The error of the last server if none replies.
   public func stores() async throws(LarderError) -> [StoreDescription] {
-    let body = try await call(StoreListRequest()).body
-    guard let stores = unsafe ListedStore.decode(body.span.bytes) else { throw .malformedReply }
-    return stores.map { StoreDescription(name: $0.name, specification: $0.specification, entries: $0.entries) }
+    let replies = try await core.replies(to: StoreListRequest(), deadline: CallDeadline(timeout: timeout))
+    var stores: [StoreDescription] = []
+    for reply in replies {
+      guard let listed = unsafe ListedStore.decode(reply.body.span.bytes) else { throw .malformedReply }
+      for store in listed where !stores.contains(where: { $0.name == store.name }) {
+        stores.append(StoreDescription(name: store.name, specification: store.specification, entries: store.entries))
+      }
+    }
+    return replies.count == 1 ? stores : stores.sorted { $0.name < $1.name }
   }
 
   /// Creates a store.

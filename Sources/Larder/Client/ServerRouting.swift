@@ -82,4 +82,18 @@ extension ClientCore {
       deadline.refresh()
     }
   }
+
+  /// Asks all servers, one after the other.
+  /// - Returns: The replies of those that execute the request.
+  /// - Throws: The error of the last one if none does.
+  func replies<Q: ServerRequest>(to request: Q, deadline: CallDeadline) async throws(LarderError) -> [CallResult] {
+    var replies: [CallResult] = []
+    var failure: LarderError?
+    for server in 0..<serverCount {
+      let reply = await connection(to: server).reply(to: request, .server, store: nil, deadline: deadline)
+      if case .failed(let error, _) = reply { failure = error } else { replies.append(reply) }
+    }
+    if replies.isEmpty, let failure { throw failure }
+    return replies
+  }
 }

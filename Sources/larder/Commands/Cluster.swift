@@ -69,29 +69,41 @@ struct ClusterMove: AsyncParsableCommand {
 
 struct ClusterDrain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "drain", abstract: "Hands all stores that the server serves over to others, in turn.",
+    commandName: "drain", abstract: "Hands all stores that a server serves over to others, in turn.",
     discussion: """
       For an upgrade of the server, or of its machine. Prints each store and the server that is to serve it. Stopping the \
       server does the same, but lets the others take what they find.
 
-      Example: larder cluster drain
+      Example: larder cluster drain pantry
       """)
 
   @OptionGroup private var connection: ConnectionOptions
 
+  @Argument(help: "The name of the server, its setting cluster.node. (default: the server that replies)")
+  private var node: String?
+
   func run() async throws {
+    guard try node != nil || connection.servers().onlyAddress != nil else {
+      throw CommandFailure(
+        .usage, "one of several servers is to be drained: add its name, which 'larder cluster' shows")
+    }
     let client = try connection.client()
     var output = Output()
-    for cluster in try await client.cluster().map(Cluster.init) {
-      let others = cluster.nodes.map(\.name).filter { $0 != cluster.own }
-      let stores = cluster.stores.filter { $0.leader == cluster.own }.map(\.name)
+    let clusters = try await client.cluster().map(Cluster.init)
+    if let node, !clusters.contains(where: { $0.nodes.contains { $0.name == node } }) {
+      throw CommandFailure(.refused, "there is no server \(node); 'larder cluster' shows the servers")
+    }
+    for cluster in clusters {
+      let node = node ?? cluster.own
+      let others = cluster.nodes.map(\.name).filter { $0 != node }
+      let stores = cluster.stores.filter { $0.leader == node }.map(\.name)
       guard !others.isEmpty || stores.isEmpty else {
         throw CommandFailure(.refused, "no other server lives that shares the database \(cluster.name)")
       }
       for (index, store) in stores.enumerated() {
-        let node = others[index % others.count]
-        try await client.moveStore(store, to: node)
-        output.bytes += Array("\(store)\t\(node)\n".utf8)
+        let successor = others[index % others.count]
+        try await client.moveStore(store, to: successor)
+        output.bytes += Array("\(store)\t\(successor)\n".utf8)
         try output.flush()
       }
     }

@@ -33,7 +33,7 @@ struct Stats: AsyncParsableCommand, OutputCommand {
 
   func run() async throws {
     let client = try connection.client()
-    if watching.watch { return try await watch(client, address: connection.address()) }
+    if watching.watch { return try await watch(client, of: connection.servers()) }
     let statistics = try await statistics(from: client)
     var records = RecordOutput(Self.columns(of: statistics))
     try Self.print(statistics, &records)
@@ -63,14 +63,14 @@ struct Stats: AsyncParsableCommand, OutputCommand {
   // MARK: Watching
 
   /// Shows the statistics repeatedly until interrupted: in place on a terminal, otherwise one output after another.
-  private func watch(_ client: LarderClient, address: Address) async throws {
+  private func watch(_ client: LarderClient, of servers: ServerList) async throws {
     let pause = watching.pause
     try await runUntilInterrupted { [self] in
       guard Output.showsPages else { return try await watch(client, pause) }
       if let store {
-        try await Self.watch(StorePage(store: store, address: "\(address)"), client.store(store), pause)
+        try await Self.watch(StorePage(store: store, address: "\(servers)"), client.store(store), pause)
       } else {
-        try await Self.watch(StatsPage(address: "\(address)"), client, pause)
+        try await Self.watch(StatsPage(address: "\(servers)"), client, pause)
       }
     }
   }

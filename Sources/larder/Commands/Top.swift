@@ -36,13 +36,13 @@ struct Top: AsyncParsableCommand, OutputCommand {
 
   func run() async throws {
     let client = try connection.client()
-    if watching.watch { return try await watch(client, address: connection.address()) }
+    if watching.watch { return try await watch(client, of: connection.servers()) }
     var records = RecordOutput(Self.columns)
     try Self.print(try await client.busiestConnections(limit: Int(limit)), &records)
   }
 
   /// Shows the connections repeatedly until interrupted: in place on a terminal, otherwise one output after another.
-  private func watch(_ client: LarderClient, address: Address) async throws {
+  private func watch(_ client: LarderClient, of servers: ServerList) async throws {
     let (pause, limit) = (watching.pause, Int(limit))
     try await runUntilInterrupted {
       guard Output.showsPages else {
@@ -55,7 +55,7 @@ struct Top: AsyncParsableCommand, OutputCommand {
       var rows: [String] = []
       let screen = AlternateScreen()
       while true {
-        var header = ["larderd at \(address), busiest connections"]
+        var header = ["larderd at \(servers), busiest connections"]
         // Keep running while the server can't be reached.
         do throws(LarderError) {
           let connections = try await client.busiestConnections(limit: max(1, min(limit, screen.size.height - 6)))

@@ -58,16 +58,16 @@ struct Console {
   // MARK: Prompt and greeting
 
   private var prompt: String {
-    let address = EscapedText.line("\(session.access.address)")
+    let address = EscapedText.line("\(session.access.servers)")
     let shown = address.count > 30 ? "…" + address.suffix(29) : address
-    return ServerSearch.candidates.contains(session.access.address) ? "larder> " : "\(shown)> "
+    return session.access.servers.onlyAddress.map(ServerSearch.candidates.contains) == true ? "larder> " : "\(shown)> "
   }
 
   /// The prompt for the next line of a command that is not finished.
   private static let continuationPrompt = "   ...> "
 
   private func greet(reporting searchFailure: (any Error)?) async {
-    var line = "larder \(softwareVersion) at \(session.access.address)"
+    var line = "larder \(softwareVersion) at \(session.access.servers)"
     var failure = searchFailure
     if failure == nil {
       do throws(LarderError) {
