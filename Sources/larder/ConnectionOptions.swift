@@ -75,18 +75,36 @@ struct ConnectionOptions: ParsableArguments {
   /// Returns how to connect to the server. Flags come before the profile, and the profile before the environment.
   /// - Parameter servers: The server's address; nil for that of `servers()`.
   func access(to servers: ServerList? = nil) throws -> ServerAccess {
-    let profile = try chosenProfile()
-    return ServerAccess(
-      servers: try servers ?? self.servers(), tls: try tls(profile), token: try Self.token(profile),
+    try access(to: servers ?? self.servers(), chosenProfile())
+  }
+
+  /// Returns how to connect to another server than that of the command. The profile of that one, with its token, does not
+  /// apply.
+  /// - Parameters:
+  ///   - servers: The other server's address; nil for that of the profile.
+  ///   - name: The other server's profile; nil for none.
+  func access(toOther servers: ServerList?, profile name: String?) throws -> ServerAccess {
+    let profile = try name.map(Self.profile) ?? Profile()
+    guard let servers = servers ?? profile.server else {
+      throw CommandFailure(.usage, "the profile \(name ?? "") names no server")
+    }
+    return try access(to: servers, profile)
+  }
+
+  private func access(to servers: ServerList, _ profile: Profile) throws -> ServerAccess {
+    ServerAccess(
+      servers: servers, tls: try tls(profile), token: try Self.token(profile),
       timeout: timeout?.duration ?? profile.timeout ?? .seconds(5))
+  }
+
+  private static func profile(named name: String) throws -> Profile {
+    if let profile = try Profile.named(name) { return profile }
+    throw CommandFailure(.usage, "\(Profile.defaultPath) has no profile \(name)")
   }
 
   /// Returns the profile to use; an empty one if there is none.
   private func chosenProfile() throws -> Profile {
-    if let name = profile ?? environment("LARDER_PROFILE") {
-      if let profile = try Profile.named(name) { return profile }
-      throw CommandFailure(.usage, "\(Profile.defaultPath) has no profile \(name)")
-    }
+    if let name = profile ?? environment("LARDER_PROFILE") { return try Self.profile(named: name) }
     guard server == nil, environment("LARDER_SERVER") == nil else { return Profile() }
     return try Profile.named(Profile.defaultName) ?? Profile()
   }

@@ -57,7 +57,8 @@ struct LarderCommand: AsyncParsableCommand {
           Persist.self, Copy.self, Rename.self, Apply.self, Watch.self,
         ]),
       CommandGroup(name: "Documents", subcommands: [Find.self, Update.self, IndexCommand.self]),
-      CommandGroup(name: "Whole stores", subcommands: [Load.self, Dump.self, Backup.self, Restore.self]),
+      CommandGroup(
+        name: "Whole stores", subcommands: [Load.self, Dump.self, CopyStore.self, Backup.self, Restore.self]),
       CommandGroup(name: "Offline", subcommands: [Verify.self, Check.self, JSONCommand.self, TokenCommand.self]),
     ])
 

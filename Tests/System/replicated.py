@@ -240,9 +240,12 @@ class TakeoverChecks(ReplicatedCase):
         self.larder(nodes, "create", "own", "memory")
         names = [json.loads(line)["name"] for line in self.larder(nodes, "stores").splitlines()]
         self.assertEqual(names, ["own", "store0", "store1"])
+        self.larder(nodes, "put", "own", "key", "value")
+        self.larder(nodes, "copy-store", "own", "moved", "--engine", "replicated?database=main")
         first.kill()
         self.assertIn("store1", self.larder(nodes, "stores"))
         self.assertEqual(self.larder(nodes, "get", "store0", "key"), "new")
+        self.assertEqual(self.larder(nodes, "get", "moved", "key"), "value")
 
     def report(self, node: Node) -> dict:
         with node.client() as client:

@@ -39,6 +39,8 @@ struct BatchWriter: ~Copyable {
   /// What the numbers of writes count, for error messages.
   enum ItemNoun {
     case line, entry
+    /// Writes that have no numbers.
+    case copy
   }
 
   private let store: RemoteStore
@@ -126,6 +128,7 @@ struct BatchWriter: ~Copyable {
 
   private func failure(_ error: LarderError, _ numbers: ClosedRange<Int>) -> CommandFailure {
     let failure = CommandFailure(error)
+    if itemNoun == .copy { return failure }
     let (done, singular, plural) =
       itemNoun == .line ? ("loaded", "line", "lines") : ("restored", "entry", "entries")
     let place =
@@ -148,11 +151,16 @@ enum ResumeAdvice {
 }
 
 extension Write {
-  /// The size of the key and the value, including the lengths of a list's elements.
+  /// The size of the key and the value.
+  var byteCount: Int { key.utf8.count + value.byteCount }
+}
+
+extension EntryValue {
+  /// The size of the value, including the lengths of a list's elements.
   var byteCount: Int {
-    switch value {
-    case .single(let bytes): key.utf8.count + bytes.count
-    case .list(let elements): key.utf8.count + elements.reduce(0) { $0 + 4 + $1.count }
+    switch self {
+    case .single(let bytes): bytes.count
+    case .list(let elements): elements.reduce(0) { $0 + 4 + $1.count }
     }
   }
 }

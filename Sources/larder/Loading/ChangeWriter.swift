@@ -1,7 +1,8 @@
 import Larder
 
-/// Makes the changes of another store in a store, as `larder watch` prints them. The changes of a commit are made in one
-/// step, also if their lines arrive in parts; several commits that have arrived can share a step.
+/// Makes the changes of another store in a store: the commits of a watch, or the lines that `larder watch` prints of them.
+/// The changes of a commit are made in one step, also if their lines arrive in parts; several commits that have arrived can
+/// share a step.
 struct ChangeWriter {
   /// What a step has fits into the smallest frame limit that a server can be configured with, unless it is one commit.
   private static let maxStepBytes = 60_000
@@ -38,6 +39,23 @@ struct ChangeWriter {
     }
     guard !hasMore else { return }
     (completeCount, completeRevision) = (changes.count, revision)
+  }
+
+  /// Adds those changes of a commit that concern keys which a function accepts.
+  mutating func add(_ commit: Commit, of isIncluded: (String) -> Bool) {
+    for change in commit.changes {
+      switch change {
+      case .put(let entry):
+        guard isIncluded(entry.key) else { continue }
+        let write = Write(entry.key, entry.value, expiresIn: entry.expiresIn)
+        changes.append(.put(write))
+        byteCount += write.byteCount
+      case .delete(let key):
+        if isIncluded(key) { changes.append(.delete(key)) }
+      case .deleteAll: changes.append(.deleteAll)
+      }
+    }
+    (completeCount, completeRevision) = (changes.count, commit.revision)
   }
 
   /// Makes the changes of all whole commits so far.

@@ -88,6 +88,11 @@ struct CommandFailure: Error {
   }
 }
 
+extension LarderError {
+  /// Whether the server, or another one, may do better later.
+  var isAboutServer: Bool { kind == .notLeader || ExitStatus(kind) == .unreachable }
+}
+
 extension ExitStatus {
   init(_ kind: LarderError.Kind) {
     self =
