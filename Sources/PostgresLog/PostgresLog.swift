@@ -4,13 +4,14 @@ import Replication
 
 /// A shared log in a PostgreSQL database: `Protocol/replicated-format.md`.
 ///
-/// It has four connections, whatever the number of stores: one for beats, which nothing may delay, two for commits, and
-/// one for everything else.
+/// It has five connections, whatever the number of stores: one for beats, which nothing may delay, two for commits, one to
+/// follow the commits of others, and one for everything else.
 package final class PostgresLog: SharedLog {
   /// How long a beat may take before it is tried on another connection, in milliseconds.
   private static let beatTime: UInt64 = 2_000
 
   private let beats: DatabaseSession
+  private let followers: DatabaseSession
   private let sessions: DatabaseSession
   private let appender: CommitAppender
 
@@ -18,6 +19,7 @@ package final class PostgresLog: SharedLog {
   package init(_ address: DatabaseAddress, requiresStandby: Bool = false) {
     let schema = Schema(requiresStandby: requiresStandby)
     beats = DatabaseSession(address, schema)
+    followers = DatabaseSession(address, schema)
     sessions = DatabaseSession(address, schema)
     appender = CommitAppender((0..<2).map { _ in DatabaseSession(address, schema) })
   }
@@ -191,6 +193,15 @@ package final class PostgresLog: SharedLog {
     (SELECT * FROM larder.commit WHERE store = $1::int8 AND position >= $2::int8 ORDER BY position LIMIT 4096) log) sized \
     WHERE before < $3::int8 ORDER BY position
     """)
+  private static let followCommits = Statement(
+    "larder_follow",
+    """
+    SELECT followed.store, position, epoch, last_revision, CASE WHEN position > first THEN records ELSE '' END \
+    FROM unnest($1::text::int8[], $2::text::int8[]) followed(store, first) CROSS JOIN LATERAL (SELECT *, \
+    sum(length(records)) OVER (ORDER BY position) - length(records) AS before FROM \
+    (SELECT * FROM larder.commit WHERE store = followed.store AND position >= first ORDER BY position LIMIT 256) log) sized \
+    WHERE before < $3::int8 ORDER BY store, position
+    """)
   private static let deleteCommits = Statement(
     "larder_trim",
     """
@@ -220,6 +231,23 @@ package final class PostgresLog: SharedLog {
         position: row.integer(0), epoch: row.integer(1), lastRevision: UInt64(clamping: row.integer(2)),
         records: row.bytes(3))
     }
+  }
+
+  package func commits(
+    from positions: [StoreID: Int64], upTo byteCount: Int
+  ) throws(SharedLogError) -> [StoreID: [LogCommit]] {
+    let order = positions.keys.sorted()
+    let rows = try followers.run(
+      Self.followCommits, .array(order), .array(order.map { positions[$0] ?? 0 }), .integer(Int64(byteCount))
+    ).rows
+    var commits: [StoreID: [LogCommit]] = [:]
+    for row in rows {
+      let commit = LogCommit(
+        position: row.integer(1), epoch: row.integer(2), lastRevision: UInt64(clamping: row.integer(3)),
+        records: row.bytes(4))
+      commits[row.integer(0), default: []].append(commit)
+    }
+    return commits
   }
 
   package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {

@@ -14,6 +14,11 @@ enum Parameter: Sendable {
   case bytes([UInt8])
   case null
 
+  /// Numbers, as the text of an array.
+  static func array(_ numbers: [Int64]) -> Parameter {
+    .text("{\(numbers.map(String.init).joined(separator: ","))}")
+  }
+
   /// The value in PostgreSQL's binary format; nil for none.
   var binary: [UInt8]? {
     switch self {

@@ -39,13 +39,13 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   static let pieceByteCount = 1 << 20
 
   init(
-    _ leadership: Leadership, at position: Int64, lastRevision: UInt64, unsnapshotByteCount: Int,
-    as life: Membership.Life, in log: any SharedLog
+    _ leadership: Leadership, at place: LogPlace, lastRevision: UInt64, as life: Membership.Life,
+    in log: any SharedLog
   ) {
-    (self.leadership, self.position, self.lastRevision) = (leadership, position, lastRevision)
+    (self.leadership, position, self.lastRevision) = (leadership, place.position, lastRevision)
     (self.life, self.log) = (life, log)
-    records = ReplicatedRecords(log: log, leadership: leadership)
-    snapshots = SnapshotSchedule(of: leadership, in: log, byteCount: unsnapshotByteCount)
+    records = ReplicatedRecords(log: log, store: leadership.store, leadership: leadership)
+    snapshots = SnapshotSchedule(of: leadership, in: log, byteCount: place.byteCount)
     publishFigures()
   }
 
@@ -157,19 +157,21 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
 }
 
 /// What a shared log keeps of a store besides its entries.
-private struct ReplicatedRecords: StoreRecords {
+struct ReplicatedRecords: StoreRecords {
   let log: any SharedLog
-  let leadership: Leadership
+  let store: StoreID
+  /// The leadership of this server; nil if it only follows.
+  var leadership: Leadership?
 
   func bytes(of item: StoreRecordItem) throws(EngineError) -> [UInt8] {
-    do throws(SharedLogError) { return try log.bytes(of: item.rawValue, in: leadership.store) } catch {
+    do throws(SharedLogError) { return try log.bytes(of: item.rawValue, in: store) } catch {
       throw EngineError(error)
     }
   }
 
   func record(_ bytes: [UInt8], as item: StoreRecordItem) throws(EngineError) {
     do throws(SharedLogError) {
-      if try log.record(bytes, as: item.rawValue, under: leadership) { return }
+      if let leadership, try log.record(bytes, as: item.rawValue, under: leadership) { return }
     } catch { throw EngineError(error) }
     throw .failed("another server has taken the store over")
   }

@@ -10,6 +10,7 @@ package final class Replication: SharedStores {
     package let name: DatabaseName
     let log: any SharedLog
     let membership: Membership
+    let follower: Follower
     private let heartbeat: Heartbeat
 
     /// - Parameters:
@@ -20,9 +21,11 @@ package final class Replication: SharedStores {
       (self.name, self.log) = (name, log)
       membership = Membership(node, address: address, lease: lease, in: log)
       heartbeat = Heartbeat(membership)
+      follower = Follower(log)
     }
 
     fileprivate func leave() {
+      follower.stop()
       heartbeat.stop()
       membership.leave()
     }
@@ -50,7 +53,9 @@ package final class Replication: SharedStores {
   /// The engine of the stores.
   package var engine: EngineKind {
     EngineKind.replicated.opening { [self] store, map, progress in
-      let engine = try opener(for: store.specification).open(store, into: &map, progress: progress)
+      let database = try database(of: store.specification)
+      let engine = try opener(for: database).open(
+        store, into: &map, following: database.follower.take, progress: progress)
       state.withLock { $0.engines[store.name] = WeakEngine(engine: engine) }
       return (engine, [])
     } removing: { [self] name, specification in
@@ -67,8 +72,7 @@ package final class Replication: SharedStores {
     return database
   }
 
-  private func opener(for specification: StoreSpecification) throws(StorageError) -> StoreOpener {
-    let database = try database(of: specification)
+  private func opener(for database: Database) throws(StorageError) -> StoreOpener {
     guard let life = database.membership.life else {
       throw .engineUnavailable("this server has not joined the cluster of the database \(database.name)")
     }
@@ -84,10 +88,10 @@ package final class Replication: SharedStores {
     }
   }
 
-  package func survey(serving served: Set<StoreName>) -> SharedStoreSurvey {
+  package func survey(serving served: Set<StoreName>, within budgets: StoreBudgets) -> SharedStoreSurvey {
     var survey = SharedStoreSurvey()
     for database in databases {
-      do { try self.survey(database, serving: served, into: &survey) } catch {
+      do { try self.survey(database, serving: served, within: budgets, into: &survey) } catch {
         survey.failure = "database \(database.name): \(error)"
       }
     }
@@ -95,12 +99,14 @@ package final class Replication: SharedStores {
   }
 
   private func survey(
-    _ database: Database, serving served: Set<StoreName>, into survey: inout SharedStoreSurvey
+    _ database: Database, serving served: Set<StoreName>, within budgets: StoreBudgets,
+    into survey: inout SharedStoreSurvey
   ) throws {
     try database.membership.join()
     let live = try database.membership.liveNodes()
     let own = database.membership.life?.node
     var stores: [JSONValue] = []
+    var toFollow: [StoreID: StoreDescription] = [:]
     for state in try database.log.stores() {
       guard let name = try? StoreName(state.name) else { continue }
       let leader = state.leader.flatMap { live[$0] }
@@ -108,6 +114,13 @@ package final class Replication: SharedStores {
       json["leader"] = leader.map { .string($0.name) }
       stores.append(json)
       guard !served.contains(name) else { continue }
+      // A store that nobody leads is kept: this server may be its next leader.
+      let isLedElsewhere = leader.map { $0.node != own } ?? false
+      if isLedElsewhere || database.follower.follows(state.id),
+        let specification = try? specification(of: state, in: database)
+      {
+        toFollow[state.id] = StoreDescription(name: name, specification: specification)
+      }
       if let leader, leader.node != own {
         survey.elsewhere[name] = StoreElsewhere(servedBy: leader)
       } else if state.leader == nil, let successor = live.values.first(where: { $0.node.id == state.successor }),
@@ -123,6 +136,7 @@ package final class Replication: SharedStores {
         }
       }
     }
+    database.follower.follow(toFollow, budgets)
     let nodes = live.values.sorted { $0.name < $1.name }.map { node -> JSONValue in
       ["name": .string(node.name), "address": .string(node.address), "lease": .integer(Int64(node.lease))]
     }
@@ -150,6 +164,10 @@ package final class Replication: SharedStores {
       state.successions[store] = since
       return now >= since + Self.successionTime
     }
+  }
+
+  package func followedStore(_ name: StoreName) -> Store? {
+    databases.lazy.compactMap { $0.follower.store(named: name) }.first
   }
 
   package func chooseSuccessor(of store: StoreName, _ node: String) throws(StorageError) -> StoreElsewhere {

@@ -69,6 +69,11 @@ package protocol SharedLog: AnyObject, Sendable {
   /// - Parameter byteCount: The size from which on no more are returned.
   func commits(of store: StoreID, from position: Int64, upTo byteCount: Int) throws(SharedLogError) -> [LogCommit]
 
+  /// Returns the commits of several stores, each as `commits(of:from:upTo:)` does. The first one of each may lack its
+  /// records.
+  /// - Parameter positions: The position of the first commit to return of each store.
+  func commits(from positions: [StoreID: Int64], upTo byteCount: Int) throws(SharedLogError) -> [StoreID: [LogCommit]]
+
   /// Removes some of the commits before a position, and parts of snapshots.
   /// - Returns: Whether there may be more.
   func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool

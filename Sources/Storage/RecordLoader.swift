@@ -90,11 +90,7 @@ package struct RecordLoader {
     where accepts: (inout RecordLoader, CommitOperation) throws(RecordLoadingError) -> Bool
   ) throws(RecordLoadingError) {
     var reader = reader
-    while true {
-      let next: CommitOperation?
-      do throws(CommitDamage) { next = try reader.next() } catch { throw .damaged(error.reason) }
-      guard let operation = next else { break }
-      if let problem = operation.invalidContents { throw .damaged(problem) }
+    while let operation = try reader.nextVerified() {
       guard try accepts(&self, operation) else { continue }
       do throws(StorageError) { try apply(operation, to: &map) } catch { throw .noMemory(error) }
     }

@@ -4,8 +4,13 @@ import Documents
 package protocol SharedStores: AnyObject, Sendable {
   /// Finds out which stores there are, and who serves them. Takes over nothing; opening a store does. May wait for the
   /// network.
-  /// - Parameter served: The stores that this server serves.
-  func survey(serving served: Set<StoreName>) -> SharedStoreSurvey
+  /// - Parameters:
+  ///   - served: The stores that this server serves.
+  ///   - budgets: What all stores may use together.
+  func survey(serving served: Set<StoreName>, within budgets: StoreBudgets) -> SharedStoreSurvey
+
+  /// Returns what this server has of a store that another one serves; nil if it doesn't follow the store.
+  func followedStore(_ name: StoreName) -> Store?
 
   /// Chooses the server that is to serve a store when this one closes it.
   /// - Parameter node: The name of that server.

@@ -18,8 +18,9 @@ extension Store {
     return isNew
   }
 
-  /// Creates indexes that were recorded when the store was open before.
+  /// Creates and deletes indexes so that the store has those that were recorded.
   func restoreIndexes(_ indexes: [DocumentIndex]) throws(StorageError) {
+    for index in indexReports.map(\.index) where !indexes.contains(index) { try deleteIndex(named: index.name) }
     for index in indexes { _ = try add(index) }
     if !indexes.isEmpty { IndexBuilder.buildWaitingIndexes(of: self) }
   }

@@ -38,17 +38,26 @@ package final class Store: Sendable {
   private static let yieldTime: UInt32 = 20
 
   /// Creates a store in memory.
-  package init(
+  package convenience init(
     name: StoreName, engine: EngineKind, limit: MemoryLimit? = nil, budgets: StoreBudgets = StoreBudgets()
   ) {
+    self.init(
+      name: name, StoreSpecification(engine, limit: limit), map: EntryMap(limitBytes: limit?.bytes, budgets: budgets),
+      incarnation: StoreHistory.makeIncarnation())
+  }
+
+  /// Creates a store of which this server writes nothing.
+  init(
+    name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap, incarnation: UInt64
+  ) {
     self.name = name
-    specification = StoreSpecification(engine, limit: limit).complete
+    self.specification = specification.complete
     commitWriter = nil
     keptKeys = nil
     damagedIndexes = Atomic(false)
-    (incarnation, historyRecord) = (StoreHistory.makeIncarnation(), nil)
+    (self.incarnation, historyRecord) = (incarnation, nil)
     (lease, records) = (nil, nil)
-    mutex = Lock(EntryMap(limitBytes: limit?.bytes, budgets: budgets))
+    mutex = Lock(map)
   }
 
   /// Creates a durable store from a map that `engine` has loaded. It lives until `close`.

@@ -223,7 +223,7 @@ package final class StoreCatalog: Sendable {
         damagedStores.withLock { _ = $0.removeValue(forKey: name) }
         return
       }
-      discardContents(of: store)
+      store.discardContents()
       guard store.commitWriter != nil else { return }
       store.close()
       guard store.lease == nil else { return }
@@ -235,16 +235,6 @@ package final class StoreCatalog: Sendable {
         throw error
       }
     }
-  }
-
-  /// Frees the memory of a store that was removed from the table, and tells those who wait for it.
-  private func discardContents(of store: Store) {
-    let (waiters, commitWaiters) = store.access { map in
-      defer { map.drop() }
-      return (map.drainChangeWaiters(), map.drainCommitWaiters())
-    }
-    for waiter in waiters { waiter.storeDidChange() }
-    for waiter in commitWaiters { waiter() }
   }
 
   // MARK: Stores that servers share
@@ -264,13 +254,13 @@ package final class StoreCatalog: Sendable {
       changeLock.withLock { _ in
         storesElsewhere.withLock { $0[store.name] = StoreElsewhere("another server has taken it over") }
         stores.withLock { _ = $0.removeValue(forKey: store.name) }
-        discardContents(of: store)
+        store.discardContents()
         store.close()
       }
     }
     let served = Set(all.filter { $0.lease != nil }.map(\.name))
     let previousMoveCount = moveCount.load(ordering: .relaxed)
-    let survey = shared.survey(serving: served)
+    let survey = shared.survey(serving: served, within: budgets)
     // A store that was moved meanwhile is neither here nor in the survey.
     if survey.failure == nil, moveCount.load(ordering: .relaxed) == previousMoveCount {
       var elsewhere = survey.elsewhere
@@ -327,7 +317,7 @@ package final class StoreCatalog: Sendable {
       moveCount.add(1, ordering: .relaxed)
       storesElsewhere.withLock { $0[name] = destination }
       stores.withLock { _ = $0.removeValue(forKey: name) }
-      discardContents(of: store)
+      store.discardContents()
       store.close()
     }
   }

@@ -28,7 +28,7 @@ enum HistoryRecord: Sendable {
     case .file(let file): return try file.read()
     case .engine(let records):
       let bytes = try records.bytes(of: .history)
-      // Whoever opens a new store records its history before any client can write.
+      // The server that opens a new store records its history before any client can write.
       return bytes.isEmpty ? .new : StoreHistory(bytes)
     }
   }

@@ -256,6 +256,14 @@ package final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
+  package func commits(
+    from positions: [StoreID: Int64], upTo byteCount: Int
+  ) throws(SharedLogError) -> [StoreID: [LogCommit]] {
+    var found: [StoreID: [LogCommit]] = [:]
+    for (store, position) in positions { found[store] = try commits(of: store, from: position, upTo: byteCount) }
+    return found
+  }
+
   package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
     try call { contents in
       var contents = contents

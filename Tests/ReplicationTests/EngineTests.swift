@@ -27,6 +27,9 @@ struct EngineTests {
       catalog.update(from: replication, onOpen: { _, _ in }, onFailure: { _, _ in })
     }
 
+    /// The store `s` while another server leads it.
+    var followed: Store? { (try? StoreName("s")).flatMap { replication.followedStore($0) } }
+
     func create(_ name: String = "s", _ specification: String = "replicated") throws -> Store {
       try catalog.create(StoreName(name), catalog.specification(specification))
     }
@@ -93,6 +96,77 @@ struct EngineTests {
     #expect(restored.map { $0 > expiry - 2_000 && $0 < expiry + 2_000 } == true)
     #expect(try put("more", [3], in: copy) == last + 1)
     second.stop()
+  }
+
+  @Test func `a store is followed with its indexes, and taken over without being read again`() throws {
+    let (first, second) = (Server("a", log), Server("b", log))
+    let store = try first.create()
+    _ = try put("early", Array(#"{"n":1}"#.utf8), in: store)
+    second.look()
+    try wait { second.followed != nil }
+    let followed = try #require(second.followed)
+    try first.catalog.ensureIndex(
+      DocumentIndex(parsing: Array(#"{"name":"by-n","fields":["n"]}"#.utf8).span), of: StoreName("s"))
+    let last = try put("late", Array(#"{"n":2}"#.utf8), in: store, expiry: monotonicMilliseconds() + 3_600_000)
+    try wait { followed.access { $0.revisions.last } == last }
+    #expect(value("early", in: followed)?.count == 7 && value("late", in: followed)?.count == 7)
+    #expect(followed.incarnation == store.incarnation)
+    try wait { followed.indexReports.map(\.state) == [.complete] }
+    #expect(throws: StorageError.self) { try second.catalog.open(StoreName("s")) }
+    // What it has read is all there is of it.
+    let id = try #require(log.stores().first).id
+    log.change { contents in
+      let end = contents.commits[id]?.keys.max() ?? 0
+      contents.commits[id] = contents.commits[id]?.filter { $0.key == end }
+    }
+    first.stop()
+    second.look()
+    let copy = try second.catalog.open(StoreName("s"))
+    #expect(second.followed == nil && followed.access { $0.isDropped })
+    #expect(value("early", in: copy)?.count == 7 && copy.access { $0.revisions.last } == last)
+    #expect(copy.indexReports.map(\.state) == [.complete])
+    #expect(try put("more", [3], in: copy) == last + 1)
+    second.stop()
+  }
+
+  @Test func `a follower reads a store again if the database has lost what it has read`() throws {
+    let (first, second) = (Server("a", log), Server("b", log))
+    let store = try first.create()
+    _ = try put("a", [1], in: store)
+    second.look()
+    try wait { second.followed.flatMap { value("a", in: $0) } == [1] }
+    let followed = try #require(second.followed)
+    let id = try #require(log.stores().first).id
+    // Another leader takes the place of a commit that nobody acknowledged.
+    log.change { contents in
+      guard let last = contents.commits[id]?.values.max(by: { $0.position < $1.position }) else { return }
+      contents.commits[id]?[last.position] = LogCommit(
+        position: last.position, epoch: last.epoch + 1, lastRevision: 0, records: [])
+    }
+    try wait { second.followed.map { $0 !== followed } ?? false }
+    #expect(followed.access { $0.isDropped } && second.followed.flatMap { value("a", in: $0) } == nil)
+    second.stop()
+    first.stop()
+  }
+
+  @Test func `a store that a follower can't read any further is left, and another one goes on`() throws {
+    let (first, second) = (Server("a", log), Server("b", log))
+    let stores = [try first.create("s"), try first.create("t")]
+    for store in stores { _ = try put("a", [1], in: store) }
+    second.look()
+    let names = [try StoreName("s"), try StoreName("t")]
+    try wait { names.allSatisfy { second.replication.followedStore($0) != nil } }
+    let id = try #require(log.stores().first { $0.name == "s" }).id
+    log.change { contents in
+      guard let last = contents.commits[id]?.values.max(by: { $0.position < $1.position }) else { return }
+      contents.commits[id]?[last.position + 1] = LogCommit(
+        position: last.position + 1, epoch: last.epoch, lastRevision: 9, records: [1, 2, 3])
+    }
+    _ = try put("b", [2], in: stores[1])
+    try wait { second.replication.followedStore(names[0]) == nil }
+    try wait { second.replication.followedStore(names[1]).flatMap { value("b", in: $0) } == [2] }
+    second.stop()
+    first.stop()
   }
 
   @Test func `a store that may have lost what its clients saw gets another incarnation`() throws {

@@ -1,8 +1,9 @@
 import Platform
 import Replication
 import ReplicationTestSupport
-import Storage
 import TestSupport
+
+@testable import Storage
 
 /// Nodes that share a store with one entry, clients that write and read it, and what befalls them, all under a seed and
 /// on one thread. While a call waits for the network, others act.
@@ -23,6 +24,8 @@ final class Simulation: @unchecked Sendable {
     let name: String
     var membership: Membership
     var leader: Leader?
+    /// The store while another node leads it.
+    var followed: FollowedStore?
 
     init(_ name: String, _ membership: Membership) { (self.name, self.membership) = (name, membership) }
   }
@@ -52,6 +55,8 @@ final class Simulation: @unchecked Sendable {
   private var acting: Set<String> = []
   private(set) var operations: [Operation] = []
   private(set) var takeovers = 0
+  /// How many of them were by nodes that had followed the store.
+  private(set) var warmTakeovers = 0
 
   init(seed: UInt64, sabotage: SimulatedLog.Sabotage? = nil) {
     random = SeededGenerator(seed: seed)
@@ -92,11 +97,12 @@ final class Simulation: @unchecked Sendable {
     guard let member = idle.randomElement(using: &random) else { return }
     acting.insert(member.name)
     defer { acting.remove(member.name) }
-    switch Int.random(in: 0..<12, using: &random) {
+    switch Int.random(in: 0..<15, using: &random) {
     case 0...2: beat(member)
     case 3...4: survey(member)
     case 5...7: write(on: member)
     case 8...10: read(on: member)
+    case 11...13: follow(on: member)
     default: if oneIn(8) { crash(member) }
     }
   }
@@ -119,15 +125,39 @@ final class Simulation: @unchecked Sendable {
     } catch {}
   }
 
+  private func follow(on member: Member) {
+    guard member.leader == nil else { return }
+    let now = ClockReading(wall: clock, monotonic: clock)
+    do {
+      guard let followed = member.followed else {
+        guard let store = try log.stores().first else { return }
+        member.followed = try FollowedStore(
+          StoreName("s"), StoreSpecification(.replicated), store.id, in: log, at: now)
+        return
+      }
+      let commits = try log.commits(from: [followed.id: followed.position], upTo: 1)
+      if try !followed.replay(commits[followed.id] ?? [], at: now) { member.followed = nil }
+    } catch is SharedLogError {
+    } catch { member.followed = nil }
+  }
+
   private func lead(_ member: Member, _ life: Membership.Life) throws {
     var map = EntryMap()
     let name = try StoreName("s")
     let now = ClockReading(wall: clock, monotonic: clock)
+    var isWarm = false
     let engine = try StoreOpener(log: log, membership: member.membership, life: life).open(
       EngineOpening(
         name: name, specification: StoreSpecification(.replicated), folder: nil, fileSystem: LocalFileSystem(), now: now
       ),
-      into: &map, progress: { _, _ in })
+      into: &map,
+      following: { _ in
+        isWarm = member.followed != nil
+        return member.followed.take()
+      }, progress: { _, _ in })
+    // Without it, no node follows the store.
+    try? engine.records?.record(StoreHistory.new.bytes, as: .history)
+    if isWarm { warmTakeovers += 1 }
     let key: [UInt8] = [1]
     var value = 0
     if let entry = unsafe map.get(key.span.bytes, now: clock), let bytes = unsafe entry.value {
@@ -140,7 +170,7 @@ final class Simulation: @unchecked Sendable {
   private func abandon(_ member: Member) { member.leader = nil }
 
   private func crash(_ member: Member) {
-    member.leader = nil
+    (member.leader, member.followed) = (nil, nil)
     member.membership = makeMembership(member.name)
   }
 

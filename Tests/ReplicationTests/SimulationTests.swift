@@ -4,16 +4,17 @@ import Testing
 
 struct SimulationTests {
   @Test func `whatever befalls nodes and the database, the store is linearizable`() {
-    var (takeovers, operations) = (0, 0)
+    var (takeovers, warmTakeovers, operations) = (0, 0, 0)
     for seed in SeededGenerator.seeds(300) {
       let simulation = Simulation(seed: seed)
       simulation.run(steps: 150)
       let isCorrect = isLinearizable(simulation.operations)
       #expect(isCorrect, "seed \(seed)")
       takeovers += simulation.takeovers
+      warmTakeovers += simulation.warmTakeovers
       operations += simulation.operations.count
     }
-    #expect(takeovers > 300 && operations > 3_000, "\(takeovers) \(operations)")
+    #expect(takeovers > 300 && warmTakeovers > 50 && operations > 3_000, "\(takeovers) \(warmTakeovers) \(operations)")
   }
 
   @Test(arguments: SimulatedLog.Sabotage.allCases)

@@ -143,6 +143,10 @@ struct SnapshotTable: ~Copyable {
     return end(at: index)
   }
 
+  /// Ends the oldest snapshot.
+  /// - Returns: Its epoch; nil if there is none.
+  mutating func endOldest() -> UInt64? { elements.isEmpty ? nil : end(at: 0) }
+
   private mutating func end(at index: Int) -> UInt64 {
     let element = elements.remove(at: index)
     newestRevision = elements.last?.revision ?? 0
@@ -314,6 +318,13 @@ extension EntryMap {
     guard let epoch = snapshots.release(snapshot) else { return }
     didEnd(epoch)
     reclaim(limit: Self.reclaimLimit)
+    updateSnapshotShare()
+  }
+
+  /// Ends all snapshots, even if readers still hold tokens for them. O(everything that is kept for them).
+  mutating func endAllSnapshots() {
+    while let epoch = snapshots.endOldest() { didEnd(epoch) }
+    reclaim()
     updateSnapshotShare()
   }
 

@@ -1,0 +1,63 @@
+import Platform
+import Storage
+
+/// A store that another server leads, with everything that it has in memory, so that this one can take it over at once.
+package final class FollowedStore: Sendable {
+  /// What clients may read. It ends when this server takes the store over.
+  package let store: Store
+  package let id: StoreID
+  private let reader: StoreReader
+  private let records: any StoreRecords
+  /// Locked while changes are made.
+  private let place: Lock<LogPlace>
+
+  /// Reads the store from the log. May wait for the network, and for long.
+  package init(
+    _ name: StoreName, _ specification: StoreSpecification, _ id: StoreID, in log: any SharedLog,
+    budgets: StoreBudgets = StoreBudgets(), at now: ClockReading
+  ) throws {
+    self.id = id
+    reader = StoreReader(log: log, store: id, name: name, durability: specification.durability)
+    records = ReplicatedRecords(log: log, store: id)
+    var map = EntryMap(budgets: budgets)
+    place = Lock(try reader.load(upTo: nil, into: &map, at: now))
+    store = try Store(following: name, specification, map: map, records: records)
+  }
+
+  /// The position of the last commit that was read.
+  package var position: Int64 { place.withLock { $0.position } }
+
+  /// Makes the changes of commits, of which the first is the last one that was read.
+  /// - Returns: False if it isn't: the database was restored, or has lost a commit that nobody acknowledged.
+  package func replay(_ commits: [LogCommit], at now: ClockReading) throws -> Bool {
+    try place.withLock { place in
+      guard reader.continues(at: place, with: commits) else { return false }
+      for commit in commits.dropFirst() {
+        try store.replaying { map in try reader.replay(commit, after: &place, into: &map, at: now) }
+      }
+      return true
+    }
+  }
+
+  /// Removes some of the entries that have expired.
+  func expire(at now: ClockReading) throws { try store.replaying { _ = $0.expireBriefly(now: now.monotonic) } }
+
+  /// Creates and deletes indexes as the other server has.
+  func followIndexes() throws { try store.followIndexes(in: records) }
+
+  /// Ends the store, and hands what it has over to a server that leads it now, with the commits that were not read yet.
+  /// - Parameters:
+  ///   - end: The position of the last commit.
+  ///   - map: An empty map.
+  /// - Throws: `engineUnavailable` if the log doesn't continue at the last commit. Then it is to be read from the start.
+  func takeOver(upTo end: Int64, into map: inout EntryMap, at now: ClockReading) throws -> LogPlace {
+    try place.withLock { place in
+      store.endFollowing(into: &map)
+      try reader.load(after: &place, upTo: end, into: &map, at: now)
+      return place
+    }
+  }
+
+  /// Ends the store.
+  func end() { store.discardContents() }
+}

@@ -1,0 +1,143 @@
+import Dispatch
+import Platform
+import Storage
+
+/// Follows the stores of a database that other servers lead.
+final class Follower: Sendable {
+  /// The pauses between two looks at the log, in milliseconds: while there are changes, and while there are none.
+  private static let pauses = 5...100
+  /// How much is read of each store at a time, in bytes.
+  private static let readByteCount = 1 << 20
+  /// The pause between looks at the indexes of a store, and of the next one, in milliseconds.
+  private static let indexPause: UInt64 = 1_000
+  /// The pause before a store that could not be read is tried again, in milliseconds.
+  private static let retryPause: UInt64 = 5_000
+
+  private let log: any SharedLog
+  private let state = Lock(State())
+  private let stopping = DispatchSemaphore(value: 0)
+  private let stopped = DispatchSemaphore(value: 0)
+
+  private struct State {
+    /// The stores to follow.
+    var wanted: [StoreID: StoreDescription] = [:]
+    var stores: [StoreID: FollowedStore] = [:]
+    /// The store whose indexes were looked at last, and when.
+    var lastIndexLook: (store: StoreID, time: UInt64) = (0, 0)
+    /// When those that could not be read may be tried again.
+    var retryTimes: [StoreID: UInt64] = [:]
+    var budgets = StoreBudgets()
+  }
+
+  init(_ log: any SharedLog) {
+    self.log = log
+    DispatchQueue(label: "larder.follower", qos: .userInitiated).async { [self] in
+      var pause = Self.pauses.upperBound
+      while stopping.wait(timeout: .now() + .milliseconds(pause)) == .timedOut {
+        pause = look() ? Self.pauses.lowerBound : min(2 * pause, Self.pauses.upperBound)
+      }
+      stopped.signal()
+    }
+  }
+
+  /// Stops, and ends all stores.
+  func stop() {
+    stopping.signal()
+    stopped.wait()
+    follow([:], StoreBudgets())
+  }
+
+  /// Follows these stores from now on, and no others.
+  func follow(_ stores: [StoreID: StoreDescription], _ budgets: StoreBudgets) {
+    let ended = state.withLock { state in
+      state.wanted = stores
+      state.budgets = budgets
+      defer { state.stores = state.stores.filter { stores[$0.key] != nil } }
+      return state.stores.values.filter { stores[$0.id] == nil }
+    }
+    for store in ended { store.end() }
+  }
+
+  /// Whether a store is followed, and in memory.
+  func follows(_ id: StoreID) -> Bool { state.withLock { $0.stores[id] != nil } }
+
+  func store(named name: StoreName) -> Store? {
+    state.withLock { $0.stores.values.first { $0.store.name == name }?.store }
+  }
+
+  /// Stops following a store, which this server leads now.
+  /// - Returns: Nil if it was not followed.
+  func take(_ id: StoreID) -> FollowedStore? {
+    state.withLock { state in
+      state.wanted[id] = nil
+      return state.stores.removeValue(forKey: id)
+    }
+  }
+
+  // MARK: On the follower's thread
+
+  /// Reads what is new.
+  /// - Returns: Whether anything was.
+  private func look() -> Bool {
+    let now = ClockReading.now
+    for (id, description) in missingStores(at: now.monotonic) { open(id, description, at: now) }
+    let stores = state.withLock { $0.stores }
+    guard !stores.isEmpty else { return false }
+    let positions = stores.mapValues(\.position)
+    guard let commits = try? log.commits(from: positions, upTo: Self.readByteCount) else { return false }
+    var isBusy = false
+    for (id, store) in stores {
+      let found = commits[id] ?? []
+      if found.count > 1 { isBusy = true }
+      do {
+        if try store.replay(found, at: now) {
+          try store.expire(at: now)
+          continue
+        }
+        close(id, retryingAt: now.monotonic)
+      } catch {
+        close(id, retryingAt: now.monotonic + Self.retryPause)
+      }
+    }
+    try? storeWhoseIndexesAreDue(at: now.monotonic)?.followIndexes()
+    return isBusy
+  }
+
+  private func storeWhoseIndexesAreDue(at now: UInt64) -> FollowedStore? {
+    state.withLock { state in
+      let (last, time) = state.lastIndexLook
+      guard now >= time + Self.indexPause else { return nil }
+      let next = state.stores.keys.filter { $0 > last }.min() ?? state.stores.keys.min()
+      state.lastIndexLook = (next ?? 0, now)
+      return next.flatMap { state.stores[$0] }
+    }
+  }
+
+  private func missingStores(at now: UInt64) -> [(StoreID, StoreDescription)] {
+    state.withLock { state in
+      state.wanted.filter { state.stores[$0.key] == nil && now >= state.retryTimes[$0.key, default: 0] }.map { $0 }
+    }
+  }
+
+  private func open(_ id: StoreID, _ description: StoreDescription, at now: ClockReading) {
+    let budgets = state.withLock { $0.budgets }
+    let store = try? FollowedStore(
+      description.name, description.specification, id, in: log, budgets: budgets, at: now)
+    let isWanted = state.withLock { state in
+      state.retryTimes[id] = store == nil ? now.monotonic + Self.retryPause : nil
+      guard state.wanted[id] != nil else { return false }
+      state.stores[id] = store
+      return true
+    }
+    if !isWanted { store?.end() }
+  }
+
+  /// Ends a store that is to be read again.
+  private func close(_ id: StoreID, retryingAt time: UInt64) {
+    let store = state.withLock { state in
+      state.retryTimes[id] = time
+      return state.stores.removeValue(forKey: id)
+    }
+    store?.end()
+  }
+}

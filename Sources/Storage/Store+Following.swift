@@ -1,0 +1,52 @@
+import Documents
+
+/// Stores whose changes another server makes.
+extension Store {
+  /// Creates a store whose changes another server makes, and `replaying` makes them here.
+  /// - Parameters:
+  ///   - map: What the store has so far.
+  ///   - records: Where that server records the store's history and indexes.
+  /// - Throws: `engineUnavailable` if nothing is recorded yet.
+  package convenience init(
+    following name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap,
+    records: any StoreRecords
+  ) throws {
+    guard let history = StoreHistory(try records.bytes(of: .history)) else {
+      throw StorageError.engineUnavailable("the server that has created it has not recorded its history yet")
+    }
+    map.skipRevisions(through: history.revision)
+    self.init(name: name, specification, map: map, incarnation: history.incarnation)
+    try restoreIndexes(try records.indexes())
+  }
+
+  /// Makes changes of the other server, and notifies those who watch the store.
+  package func replaying(_ body: (inout EntryMap) throws -> Void) throws {
+    let waiters = try access { map in
+      try body(&map)
+      return map.needsNotification ? map.drainChangeWaiters() : []
+    }
+    for waiter in waiters { waiter.storeDidChange() }
+  }
+
+  /// Creates and deletes indexes so that the store has those that the other server has recorded.
+  package func followIndexes(in records: any StoreRecords) throws { try restoreIndexes(try records.indexes()) }
+
+  /// Ends the store, and hands what it has over to an empty map.
+  package func endFollowing(into other: inout EntryMap) {
+    lock()
+    let waiters = unsafe map.drainChangeWaiters()
+    unsafe map.move(to: &other)
+    unlock()
+    for waiter in waiters { waiter.storeDidChange() }
+  }
+
+  /// Frees the memory of a store that is no longer served, and tells those who wait for it.
+  package func discardContents() {
+    let (waiters, commitWaiters) = access { map in
+      defer { map.drop() }
+      return (map.drainChangeWaiters(), map.drainCommitWaiters())
+    }
+    for waiter in waiters { waiter.storeDidChange() }
+    for waiter in commitWaiters { waiter() }
+  }
+}
