@@ -193,6 +193,7 @@ package final class PostgresLog: SharedLog {
     (SELECT * FROM larder.commit WHERE store = $1::int8 AND position >= $2::int8 ORDER BY position LIMIT 4096) log) sized \
     WHERE before < $3::int8 ORDER BY position
     """)
+  private static let prove = Statement("larder_prove", "UPDATE larder.node SET live = live WHERE id = $1::int8")
   private static let followCommits = Statement(
     "larder_follow",
     """
@@ -234,12 +235,15 @@ package final class PostgresLog: SharedLog {
   }
 
   package func commits(
-    from positions: [StoreID: Int64], upTo byteCount: Int
+    from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
   ) throws(SharedLogError) -> [StoreID: [LogCommit]] {
     let order = positions.keys.sorted()
-    let rows = try followers.run(
-      Self.followCommits, .array(order), .array(order.map { positions[$0] ?? 0 }), .integer(Int64(byteCount))
-    ).rows
+    let read: (Statement, [Parameter]) = (
+      Self.followCommits, [.array(order), .array(order.map { positions[$0] ?? 0 }), .integer(Int64(byteCount))]
+    )
+    // A database that has been replaced can't commit.
+    let proof = node.map { (Self.prove, [Parameter.integer($0.id)]) }
+    guard let rows = try followers.run([proof, read].compactMap(\.self)).last?.rows else { return [:] }
     var commits: [StoreID: [LogCommit]] = [:]
     for row in rows {
       let commit = LogCommit(

@@ -6,6 +6,8 @@ import Storage
 final class Follower: Sendable {
   /// The pauses between two looks at the log, in milliseconds: while there are changes, and while there are none.
   private static let pauses = 5...100
+  /// How often the database has to prove that what it shows is current, in milliseconds.
+  private static let proofPause: UInt64 = 100
   /// How much is read of each store at a time, in bytes.
   private static let readByteCount = 1 << 20
   /// The pause between looks at the indexes of a store, and of the next one, in milliseconds.
@@ -14,6 +16,7 @@ final class Follower: Sendable {
   private static let retryPause: UInt64 = 5_000
 
   private let log: any SharedLog
+  private let membership: Membership
   private let state = Lock(State())
   private let stopping = DispatchSemaphore(value: 0)
   private let stopped = DispatchSemaphore(value: 0)
@@ -27,10 +30,11 @@ final class Follower: Sendable {
     /// When those that could not be read may be tried again.
     var retryTimes: [StoreID: UInt64] = [:]
     var budgets = StoreBudgets()
+    var lastProof: UInt64 = 0
   }
 
-  init(_ log: any SharedLog) {
-    self.log = log
+  init(_ membership: Membership, in log: any SharedLog) {
+    (self.membership, self.log) = (membership, log)
     DispatchQueue(label: "larder.follower", qos: .userInitiated).async { [self] in
       var pause = Self.pauses.upperBound
       while stopping.wait(timeout: .now() + .milliseconds(pause)) == .timedOut {
@@ -58,8 +62,8 @@ final class Follower: Sendable {
     for store in ended { store.end() }
   }
 
-  /// Whether a store is followed, and in memory.
-  func follows(_ id: StoreID) -> Bool { state.withLock { $0.stores[id] != nil } }
+  /// Returns a store that is followed, and in memory.
+  func store(_ id: StoreID) -> Store? { state.withLock { $0.stores[id]?.store } }
 
   func store(named name: StoreName) -> Store? {
     state.withLock { $0.stores.values.first { $0.store.name == name }?.store }
@@ -84,7 +88,11 @@ final class Follower: Sendable {
     let stores = state.withLock { $0.stores }
     guard !stores.isEmpty else { return false }
     let positions = stores.mapValues(\.position)
-    guard let commits = try? log.commits(from: positions, upTo: Self.readByteCount) else { return false }
+    let node = state.withLock { now.monotonic >= $0.lastProof + Self.proofPause } ? membership.life?.node : nil
+    guard let commits = try? log.commits(from: positions, upTo: Self.readByteCount, provenBy: node) else {
+      return false
+    }
+    if node != nil { state.withLock { $0.lastProof = now.monotonic } }
     var isBusy = false
     for (id, store) in stores {
       let found = commits[id] ?? []
@@ -92,6 +100,8 @@ final class Follower: Sendable {
       do {
         if try store.replay(found, at: now) {
           try store.expire(at: now)
+          // If there is more than was read, it is not up to date yet.
+          if node != nil, found.count == 1 { store.store.freshness?.extend(to: now.monotonic) }
           continue
         }
         close(id, retryingAt: now.monotonic)

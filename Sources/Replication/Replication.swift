@@ -21,7 +21,7 @@ package final class Replication: SharedStores {
       (self.name, self.log) = (name, log)
       membership = Membership(node, address: address, lease: lease, in: log)
       heartbeat = Heartbeat(membership)
-      follower = Follower(log)
+      follower = Follower(membership, in: log)
     }
 
     fileprivate func leave() {
@@ -32,15 +32,19 @@ package final class Replication: SharedStores {
   }
 
   private let databases: [Database]
+  /// The stores that this server follows, and may take over; nil for all.
+  private let patterns: [StorePattern]?
   private let state = Lock(State())
 
   /// How long a store that is to be led by a certain node waits for that, in milliseconds.
   private static let successionTime: UInt64 = 5_000
+  /// How long a store that nobody leads waits for the node that it prefers, in milliseconds.
+  private static let preferenceTime: UInt64 = 500
 
   private struct State {
     /// The engines of the stores that were opened here, by the stores' names.
     var engines: [StoreName: WeakEngine] = [:]
-    /// When stores were first seen that wait for a certain node.
+    /// When stores were first seen that nobody leads.
     var successions: [StoreState: UInt64] = [:]
   }
 
@@ -48,7 +52,12 @@ package final class Replication: SharedStores {
     weak var engine: ReplicatedEngine?
   }
 
-  package init(_ databases: [Database]) { self.databases = databases }
+  /// - Parameter patterns: The stores that this server follows, and may take over; nil for all.
+  package init(_ databases: [Database], sharing patterns: [StorePattern]? = nil) {
+    (self.databases, self.patterns) = (databases, patterns)
+  }
+
+  private func shares(_ name: StoreName) -> Bool { patterns?.contains { $0.matches(name) } ?? true }
 
   /// The engine of the stores.
   package var engine: EngineKind {
@@ -112,22 +121,26 @@ package final class Replication: SharedStores {
       let leader = state.leader.flatMap { live[$0] }
       var json: JSONValue = ["name": .string(state.name)]
       json["leader"] = leader.map { .string($0.name) }
+      if let freshness = database.follower.store(state.id)?.freshness {
+        json["staleness"] = .integer(Int64(clamping: freshness.staleness(at: monotonicMilliseconds())))
+      }
       stores.append(json)
       guard !served.contains(name) else { continue }
       // A store that nobody leads is kept: this server may be its next leader.
       let isLedElsewhere = leader.map { $0.node != own } ?? false
-      if isLedElsewhere || database.follower.follows(state.id),
+      let isShared = shares(name)
+      if isShared, isLedElsewhere || database.follower.store(state.id) != nil,
         let specification = try? specification(of: state, in: database)
       {
         toFollow[state.id] = StoreDescription(name: name, specification: specification)
       }
       if let leader, leader.node != own {
         survey.elsewhere[name] = StoreElsewhere(servedBy: leader)
-      } else if state.leader == nil, let successor = live.values.first(where: { $0.node.id == state.successor }),
-        successor.node != own, !isOverdue(state)
-      {
+      } else if let successor = awaitedLeader(of: state, among: live), successor.node != own {
         survey.elsewhere[name] = StoreElsewhere(
           "it is on its way to the node \(successor.name), at \(successor.address)", address: successor.address)
+      } else if !isShared, state.successor != own?.id {
+        survey.elsewhere[name] = StoreElsewhere("nobody serves it, and this server may not (cluster.stores)")
       } else {
         do {
           survey.toOpen.append(StoreDescription(name: name, specification: try specification(of: state, in: database)))
@@ -155,15 +168,21 @@ package final class Replication: SharedStores {
     return specification
   }
 
-  /// Whether a store waits for a certain node for too long.
-  private func isOverdue(_ store: StoreState) -> Bool {
+  /// Returns the node that is to lead a store which nobody leads; nil once it has had time to.
+  private func awaitedLeader(of store: StoreState, among live: [Node: NodeState]) -> NodeState? {
     let now = monotonicMilliseconds()
-    return state.withLock { state in
+    let since = state.withLock { state in
       state.successions = state.successions.filter { now < $0.value + 2 * Self.successionTime }
       let since = state.successions[store, default: now]
       state.successions[store] = since
-      return now >= since + Self.successionTime
+      return since
     }
+    if store.leader == nil, let successor = live.values.first(where: { $0.node.id == store.successor }),
+      now < since + Self.successionTime
+    {
+      return successor
+    }
+    return now < since + Self.preferenceTime ? Placement.node(for: store.name, of: live.values) : nil
   }
 
   package func followedStore(_ name: StoreName) -> Store? {

@@ -71,8 +71,13 @@ package protocol SharedLog: AnyObject, Sendable {
 
   /// Returns the commits of several stores, each as `commits(of:from:upTo:)` does. The first one of each may lack its
   /// records.
-  /// - Parameter positions: The position of the first commit to return of each store.
-  func commits(from positions: [StoreID: Int64], upTo byteCount: Int) throws(SharedLogError) -> [StoreID: [LogCommit]]
+  /// - Parameters:
+  ///   - positions: The position of the first commit to return of each store.
+  ///   - node: This node if the reply has to have everything that was acknowledged before the call, and nothing that a
+  ///     failure of the database could undo; nil if that probably suffices, which is faster.
+  func commits(
+    from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
+  ) throws(SharedLogError) -> [StoreID: [LogCommit]]
 
   /// Removes some of the commits before a position, and parts of snapshots.
   /// - Returns: Whether there may be more.

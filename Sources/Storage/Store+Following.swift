@@ -15,15 +15,16 @@ extension Store {
       throw StorageError.engineUnavailable("the server that has created it has not recorded its history yet")
     }
     map.skipRevisions(through: history.revision)
-    self.init(name: name, specification, map: map, incarnation: history.incarnation)
+    self.init(name: name, specification, map: map, incarnation: history.incarnation, freshness: Freshness())
     try restoreIndexes(try records.indexes())
   }
 
   /// Makes changes of the other server, and notifies those who watch the store.
   package func replaying(_ body: (inout EntryMap) throws -> Void) throws {
     let waiters = try access { map in
+      let end = map.feed?.end
       try body(&map)
-      return map.needsNotification ? map.drainChangeWaiters() : []
+      return map.feed?.end == end ? [] : map.drainChangeWaiters()
     }
     for waiter in waiters { waiter.storeDidChange() }
   }

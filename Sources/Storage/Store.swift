@@ -23,6 +23,8 @@ package final class Store: Sendable {
   package let incarnation: UInt64
   /// Where the history is recorded; nil if it ends with this object.
   private let historyRecord: HistoryRecord?
+  /// How current the store is; nil if this server makes its changes.
+  package let freshness: Freshness?
   /// What the server must hold to answer reads of the store; nil if no other server can take it over.
   package let lease: Lease?
   /// Where the store's engine records indexes; nil if the data directory does.
@@ -48,9 +50,11 @@ package final class Store: Sendable {
 
   /// Creates a store of which this server writes nothing.
   init(
-    name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap, incarnation: UInt64
+    name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap, incarnation: UInt64,
+    freshness: Freshness? = nil
   ) {
     self.name = name
+    self.freshness = freshness
     self.specification = specification.complete
     commitWriter = nil
     keptKeys = nil
@@ -84,7 +88,7 @@ package final class Store: Sendable {
     self.keptKeys = keptKeys
     damagedIndexes = Atomic(hasDamagedIndexes)
     (self.incarnation, self.historyRecord) = (incarnation, historyRecord)
-    (lease, records) = (engine.lease, engine.records)
+    (lease, records, freshness) = (engine.lease, engine.records, nil)
     mutex = Lock(map)
     commitWriter.start(self)
   }
@@ -102,9 +106,10 @@ package final class Store: Sendable {
   /// Records that the file with the definitions of the store's indexes was replaced.
   func didRecordIndexes() { damagedIndexes.store(false, ordering: .relaxed) }
 
-  /// The figures of a durable store's files; none for a store in memory.
+  /// The figures of a durable store's files, or of a store whose changes another server makes; none for a store in memory.
   package var fileFigures: [(name: String, value: UInt64)] {
-    commitWriter.map { $0.figures + [("indexes_damaged", hasDamagedIndexes ? 1 : 0)] } ?? []
+    if let freshness { return [("staleness_milliseconds", freshness.staleness(at: monotonicMilliseconds()))] }
+    return commitWriter.map { $0.figures + [("indexes_damaged", hasDamagedIndexes ? 1 : 0)] } ?? []
   }
 
   /// Writes the outstanding commits of a durable store and closes its engine. The store accepts no writes afterwards.

@@ -109,6 +109,8 @@ extension Operation {
     case .tokenList: OperationDescriptor(.server, .admin, .server, feature: Features.rights, isRead: true)
     case .cluster: OperationDescriptor(.server, .admin, .server, feature: Features.clusters, isRead: true)
     case .storeMove: OperationDescriptor(.namedStore, .admin, .store, feature: Features.clusters)
+    case .storeOpenStale:
+      OperationDescriptor(.namedStore, .read, .storeInPart, feature: Features.clusters, isRead: true)
     case .uploadDiscard: OperationDescriptor(.connection, .nothing, .server, feature: Features.uploads, isRead: true)
     }
   }

@@ -36,6 +36,25 @@ public struct NamedStoreRequest: Equatable, Sendable {
   }
 }
 
+/// The body of a store-open-stale request: `Protocol/wire.md` §6.15.
+public struct StaleOpenRequest: Equatable, Sendable {
+  /// How old what is read may be, in milliseconds.
+  public let maxStaleness: UInt32
+  public let name: String
+
+  public init(name: String, maxStaleness: UInt32) {
+    self.name = name
+    self.maxStaleness = maxStaleness
+  }
+
+  /// Decodes the body, or returns nil if it is malformed.
+  public init?(_ body: RawSpan) {
+    guard let maxStaleness = body.integer(at: 0, as: UInt32.self) else { return nil }
+    self.maxStaleness = maxStaleness
+    name = body.extracting(4..<body.byteCount).toString()
+  }
+}
+
 /// A store of a store-list reply: `Protocol/wire.md` §6.2.
 public struct ListedStore: Equatable, Sendable {
   public let name: String
@@ -77,6 +96,11 @@ extension ByteBuffer {
   public mutating func append(_ request: NamedStoreRequest) {
     appendShort(request.name)
     append(request.argument)
+  }
+
+  public mutating func append(_ request: StaleOpenRequest) {
+    append(request.maxStaleness)
+    append(request.name)
   }
 
   public mutating func append(_ store: ListedStore) {

@@ -22,6 +22,7 @@ public func fuzzDecoders(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   case .slowLog: _ = SlowLogRecord.decode(body)
   case .connections: _ = ConnectionStatistics.decode(body)
   case .storeOpen: _ = OpenedStore(body)
+  case .storeOpenStale: _ = StaleOpenRequest(body)
   case .storeCreate, .storeMove: _ = NamedStoreRequest(body)
   case .storeList: _ = ListedStore.decode(body)
   case .get: checkKey(body)

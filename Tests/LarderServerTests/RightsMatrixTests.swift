@@ -22,7 +22,7 @@ extension ServerTests {
       case .hello, .credit, .cancel, .ping, .storeClose, .storeList, .uploadPart, .uploadDiscard, .whoami: .nothing
       case .slowLog, .connections, .rulesCheck, .tokenList, .cluster: .server(.admin)
       case .stats: .wholeStore(.read)
-      case .storeOpen: .anyPart(.read)
+      case .storeOpen, .storeOpenStale: .anyPart(.read)
       case .storeCreate, .storeDrop, .storeMove, .indexEnsure, .indexDelete: .wholeStore(.admin)
       case .indexList, .find, .aggregate: .wholeStore(.read)
       case .changeMatching, .deleteAll: .wholeStore(.write)
@@ -144,6 +144,8 @@ extension ServerTests {
       case .uploadDiscard: return [Request.make(.uploadDiscard, store: 0, id: 9, [UInt8](repeating: 0, count: 8))]
       case .connections: return [Request.make(.connections, store: 0, id: 9, [1, 0, 0, 0])]
       case .rulesCheck: return [Request.make(operation, store: 0, id: 9, Array(#"{"operation": "ping"}"#.utf8))]
+      case .storeOpenStale:
+        return [Request.make(.storeOpenStale, store: 0, id: 9, [0, 1, 0, 0] + Array("test".utf8))]
       case .storeMove:
         return [Request.make(.storeMove, store: 0, id: 9, [4] + Array("testnode".utf8))]
       case .hello, .ping, .slowLog, .storeList, .whoami, .tokenList, .cluster:

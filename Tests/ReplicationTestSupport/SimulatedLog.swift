@@ -257,8 +257,9 @@ package final class SimulatedLog: SharedLog, Sendable {
   }
 
   package func commits(
-    from positions: [StoreID: Int64], upTo byteCount: Int
+    from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
   ) throws(SharedLogError) -> [StoreID: [LogCommit]] {
+    if node != nil { try synchronize() }
     var found: [StoreID: [LogCommit]] = [:]
     for (store, position) in positions { found[store] = try commits(of: store, from: position, upTo: byteCount) }
     return found

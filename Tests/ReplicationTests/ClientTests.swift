@@ -131,6 +131,68 @@ import Testing
     await cluster.stop()
   }
 
+  @Test func `reads that may be old, and watches, are answered by the server that follows the store`() async throws {
+    let cluster = try Cluster()
+    let client = try LarderClient(cluster.addresses)
+    let store = client.store("s")
+    try await store.put("key", [1])
+    // Nodes have the names of their addresses.
+    let nodes = try cluster.log.nodes()
+    let leader = try #require(nodes.first { $0.node == (try? cluster.log.stores().first)?.leader }).name
+    let otherAddress = try #require(cluster.addresses.first { $0 != leader })
+    let other = try LarderClient(otherAddress)
+    await #expect(throws: LarderError.notLeader) { try await other.store("s").get("key") }
+    let followed = other.store("s").with(maxStaleness: .seconds(5))
+    // It may not follow the store yet.
+    let end = ContinuousClock.now + .seconds(10)
+    while try await Self.value("key", in: followed) != [1], ContinuousClock.now < end {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    #expect(try await followed.stats()["staleness_milliseconds"].map { $0 < 5_000 } == true)
+    #expect(try await followed.count() == 1)
+    await #expect(throws: LarderError.notLeader) { try await followed.put("key", [2]) }
+    await #expect(throws: LarderError.notLeader) { try await followed.deleteAll() }
+    // Nothing is as current as this.
+    await #expect(throws: LarderError.notLeader) {
+      try await other.store("s").with(maxStaleness: .zero).get("key")
+    }
+    var watch = followed.watch().makeAsyncIterator()
+    let begun = try await watch.start()
+    let revision = try await store.put("key", [3])
+    let commit = try await watch.next()
+    #expect(commit?.revision == revision && revision == begun + 1)
+    #expect(try await followed.get("key")?.bytes == [3])
+    // The follower becomes the leader. The watch goes on there.
+    try await client.moveStore("s", to: otherAddress)
+    while try await Self.value("key", in: other.store("s")) == nil { try await Task.sleep(for: .milliseconds(20)) }
+    let next = try await other.store("s").put("key", [4])
+    #expect(try await watch.next()?.revision == next)
+    #expect(try await followed.get("key")?.bytes == [4])
+    client.close()
+    other.close()
+    await cluster.stop()
+  }
+
+  /// The value of a key, or nil while another server serves the store.
+  private static func value(_ key: String, in store: RemoteStore) async throws -> [UInt8]? {
+    do throws(LarderError) { return try await store.get(key)?.bytes } catch {
+      guard error.kind == .notLeader else { throw error }
+      return nil
+    }
+  }
+
+  @Test func `a client of several servers reads what may be old wherever it can`() async throws {
+    let cluster = try Cluster()
+    let client = try LarderClient(cluster.addresses)
+    let store = client.store("s")
+    try await store.put("key", [1])
+    for staleness in [0, 1, 500, 5_000] {
+      #expect(try await store.with(maxStaleness: .milliseconds(staleness)).get("key")?.bytes == [1])
+    }
+    client.close()
+    await cluster.stop()
+  }
+
   @Test func `a client of one server learns where the store is`() async throws {
     let cluster = try Cluster()
     let clients = try cluster.addresses.map { try LarderClient($0) }

@@ -15,9 +15,9 @@ struct EngineTests {
     let catalog: StoreCatalog
     let database: Replication.Database
 
-    init(_ name: String, _ log: SimulatedLog, lease: UInt64 = 200) {
+    init(_ name: String, _ log: SimulatedLog, lease: UInt64 = 200, sharing patterns: [StorePattern]? = nil) {
       database = Replication.Database(DatabaseName("main")!, log, node: name, address: "at-\(name)", lease: lease)
-      replication = Replication([database])
+      replication = Replication([database], sharing: patterns)
       catalog = StoreCatalog(engines: .builtIn + [replication.engine])
       look()
     }
@@ -147,6 +147,26 @@ struct EngineTests {
     #expect(followed.access { $0.isDropped } && second.followed.flatMap { value("a", in: $0) } == nil)
     second.stop()
     first.stop()
+  }
+
+  @Test func `a server leaves stores alone that it doesn't share, unless they are moved to it`() throws {
+    let (first, second) = (Server("a", log), Server("b", log, sharing: [try StorePattern("t*")]))
+    let stores = [try first.create("s"), try first.create("t")]
+    for store in stores { _ = try put("a", [1], in: store) }
+    second.look()
+    let names = [try StoreName("s"), try StoreName("t")]
+    try wait { second.replication.followedStore(names[1]) != nil }
+    #expect(second.replication.followedStore(names[0]) == nil)
+    try first.catalog.move(names[0], to: "b", by: first.replication)
+    second.look()
+    #expect(try value("a", in: second.catalog.open(names[0])) == [1])
+    try second.catalog.move(names[0], to: "a", by: second.replication)
+    first.look()
+    first.stop()
+    second.look()
+    #expect(try value("a", in: second.catalog.open(names[1])) == [1])
+    #expect(throws: StorageError.self) { try second.catalog.open(names[0]) }
+    second.stop()
   }
 
   @Test func `a store that a follower can't read any further is left, and another one goes on`() throws {

@@ -135,7 +135,7 @@ final class Simulation: @unchecked Sendable {
           StoreName("s"), StoreSpecification(.replicated), store.id, in: log, at: now)
         return
       }
-      let commits = try log.commits(from: [followed.id: followed.position], upTo: 1)
+      let commits = try log.commits(from: [followed.id: followed.position], upTo: 1, provenBy: nil)
       if try !followed.replay(commits[followed.id] ?? [], at: now) { member.followed = nil }
     } catch is SharedLogError {
     } catch { member.followed = nil }

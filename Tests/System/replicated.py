@@ -313,6 +313,86 @@ class TakeoverChecks(ReplicatedCase):
         self.assertEqual(self.served(other, "carts").get("a").value, b"1")
 
 
+class FollowerChecks(ReplicatedCase):
+    """Reads that may be old, at a server that another one's store follows."""
+
+    STALENESS = 2_000  # In milliseconds.
+
+    def followed(self, node: Node, store: str = "orders") -> Store:
+        client = node.client()
+        self.addCleanup(client.close)
+        found: list[Store] = []
+
+        def opens() -> bool:
+            with contextlib.suppress(LarderError):
+                found.append(client.open(store, max_staleness=self.STALENESS))
+            return bool(found)
+
+        wait_for(opens, 20, f"{node.name} does not follow {store}: {node.log}")
+        return found[0]
+
+    def answer(self, store: Store) -> bytes | Code | None:
+        """Returns the value of the key, or the code of an error."""
+        try:
+            return store.get("key").value
+        except LarderError as error:
+            return error.code
+
+    def test_a_follower_is_a_moment_behind(self) -> None:
+        first, second = self.node(), self.node()
+        orders = self.created(first)
+        orders.put("key", b"1")
+        orders.put("large", bytes(200_000))
+        orders.ensure_index(["n"], name="by-n")
+        followed = self.followed(second)
+        wait_for(lambda: self.answer(followed) == b"1", 5, "the follower has nothing")
+        self.assertEqual(followed.get("large").value, bytes(200_000))
+        with followed.watch() as watch:
+            begun = time.monotonic()
+            for number in range(100):
+                revision = orders.put(f"key-{number}", b'{"n":%d}' % number)
+            seen = 0
+            while seen < revision:
+                seen = watch.next_changes()[-1].revision
+            self.assertLess(time.monotonic() - begun, 5)
+        self.assertEqual(followed.count(), 102)
+        wait_for(lambda: followed.indexes(), 10, "the follower has no index")
+        self.assertEqual([entry.key for entry in followed.find({"n": {"$gt": 97}}, sort=["n"])], ["key-98", "key-99"])
+        self.assertLess(followed.stats()["staleness_milliseconds"], self.STALENESS)
+        for write in (lambda: followed.put("key", b"2"), lambda: followed.delete_all(), lambda: followed.ensure_index(["m"])):
+            with self.assertRaises(LarderError) as raised:
+                write()
+            self.assertIs(raised.exception.code, Code.notLeader)
+
+    def test_what_is_too_old_is_not_shown(self) -> None:
+        first, second = self.node(), self.node()
+        orders = self.created(first)
+        orders.put("key", b"1")
+        followed = self.followed(second)
+        wait_for(lambda: self.answer(followed) == b"1", 5, "the follower has nothing")
+        second.signal(signal.SIGSTOP)
+        orders.put("key", b"2")
+        answers: list[object] = []
+        thread = threading.Thread(target=lambda: answers.append(self.answer(followed)))
+        thread.start()
+        time.sleep(self.STALENESS / 1_000 + 0.2)
+        second.signal(signal.SIGCONT)
+        thread.join()
+        self.assertIn(answers[0], (b"2", Code.notLeader, None))
+        followed = self.followed(second)
+        wait_for(lambda: self.answer(followed) == b"2", 5, "the follower does not catch up")
+
+    def test_without_the_database_nothing_is_current(self) -> None:
+        first, second = self.node(), self.node()
+        self.created(first).put("key", b"1")
+        followed = self.followed(second)
+        wait_for(lambda: self.answer(followed) == b"1", 5, "the follower has nothing")
+        self.postgres.stop()
+        wait_for(lambda: self.answer(followed) is Code.notLeader, 10, "an old value is shown")
+        self.postgres.start()
+        wait_for(lambda: self.answer(followed) == b"1", 20, "the follower does not come back")
+
+
 class DatabaseChecks(ReplicatedCase):
     def test_a_database_that_is_away_comes_back(self) -> None:
         node = self.node()

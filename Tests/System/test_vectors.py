@@ -90,6 +90,8 @@ def encode_body(frame: Frame) -> bytes:
             return frame["question"].encode()
         case Operation.store_open | Operation.store_drop:
             return frame["name"].encode()
+        case Operation.store_open_stale:
+            return wire.encode_store_open_stale(frame["name"], frame["maxStaleness"])
         case Operation.store_move:
             return wire.encode_store_create(frame["name"], frame["node"])
         case Operation.store_create:
@@ -242,6 +244,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.slow_log: slow_log_fields,
     Operation.connections: connection_fields,
     Operation.store_open: store_open_fields,
+    Operation.store_open_stale: store_open_fields,
     Operation.store_list: lambda body: {"stores": [vars(store) for store in wire.decode_store_list(body)]},
     Operation.get: reply_fields,
     Operation.get_range: range_fields,

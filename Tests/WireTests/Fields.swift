@@ -35,6 +35,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var engine: String?
   private var specification: String?
   private var node: String?
+  private var maxStaleness: UInt32?
   private var handle: UInt16?
   private var figures: [FigureFields]?
   private var slow: [SlowFields]?
@@ -157,6 +158,7 @@ extension Fields {
     case .storeOpen, .storeDrop, .indexDelete: buffer.append(name!)
     case .storeCreate: buffer.append(NamedStoreRequest(name: name!, argument: specification!))
     case .storeMove: buffer.append(NamedStoreRequest(name: name!, argument: node!))
+    case .storeOpenStale: buffer.append(StaleOpenRequest(name: name!, maxStaleness: maxStaleness!))
     case .get: buffer.append([UInt8](hex: keyHex!))
     case .getRange:
       let key = [UInt8](hex: keyHex!)
@@ -258,6 +260,9 @@ extension Fields {
     case .storeMove:
       guard let move = NamedStoreRequest(body) else { return false }
       (name, node) = (move.name, move.argument)
+    case .storeOpenStale:
+      guard let opening = StaleOpenRequest(body) else { return false }
+      (name, maxStaleness) = (opening.name, opening.maxStaleness)
     case .get: keyHex = body.toArray().hex
     case .getRange:
       guard let range = RangeRequest(body) else { return false }
@@ -501,7 +506,7 @@ extension Fields {
     case .connections:
       connections = ConnectionStatistics.decode(body)?.map { ConnectionFields($0) }
       return connections != nil
-    case .storeOpen:
+    case .storeOpen, .storeOpenStale:
       guard let opened = OpenedStore(body) else { return false }
       (handle, engine) = (opened.handle, opened.engine)
     case .storeList:

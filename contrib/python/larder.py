@@ -183,8 +183,13 @@ class Client:
         """Hands a store over to another server (§6.15)."""
         _decoded(wire.decode_nothing, self.request(Operation.store_move, wire.encode_store_create(store, node)))
 
-    def open(self, name: str) -> Store:
-        handle, engine = _decoded(wire.decode_store_open, self.request(Operation.store_open, name.encode()))
+    def open(self, name: str, max_staleness: int | None = None) -> Store:
+        """Opens a store; one whose reads may be `max_staleness` milliseconds old if that is given (§6.15)."""
+        if max_staleness is None:
+            reply = self.request(Operation.store_open, name.encode())
+        else:
+            reply = self.request(Operation.store_open_stale, wire.encode_store_open_stale(name, max_staleness))
+        handle, engine = _decoded(wire.decode_store_open, reply)
         return Store(self, name, engine, handle)
 
     def create(self, name: str, specification: str = "memory") -> None:

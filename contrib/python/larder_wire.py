@@ -30,6 +30,7 @@ class Operation(IntEnum):
     get_range, get, get_many, put, put_many, delete, delete_many, delete_all, count, page, all, watch, find = range(15, 28)
     aggregate, change_matching, index_list, apply = range(28, 32)
     upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check, token_list, cluster, store_move = range(32, 41)
+    store_open_stale = 41
 
 
 class Outcome(IntEnum):
@@ -299,6 +300,11 @@ def encode_credit(credit: int) -> bytes:
 def encode_store_create(name: str, specification: str) -> bytes:
     text = name.encode()
     return pack("B", len(text)) + text + specification.encode()
+
+
+def encode_store_open_stale(name: str, max_staleness: int) -> bytes:
+    """`max_staleness` is in milliseconds."""
+    return pack("I", max_staleness) + name.encode()
 
 
 def encode_keys(keys: Iterable[Key]) -> bytes:

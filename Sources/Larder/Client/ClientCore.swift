@@ -25,8 +25,14 @@ final class ClientCore: Sendable {
   private let routing: Lock<ServerRouting>
   private let eventLoop: ClientEventLoop
   private let nextConnection = Atomic<Int>(0)
-  /// The numbers of the stores in connections, by the stores' names. Names are never removed.
-  private let storeNumbers = Lock<[String: UInt32]>([:])
+  /// The numbers of the stores in connections. They are never removed.
+  private let storeNumbers = Lock<[StoreIdentity: UInt32]>([:])
+
+  /// What distinguishes the stores in connections.
+  private struct StoreIdentity: Hashable {
+    let name: String
+    let maxStaleness: UInt32?
+  }
 
   /// - Parameter servers: The addresses, each with what makes the layer of its connections' channels; nil for plain
   ///   connections.
@@ -98,15 +104,19 @@ final class ClientCore: Sendable {
   // MARK: Stores
 
   /// Returns a store by its name.
-  func store(_ name: String) -> StoreReference {
-    let number = storeNumbers.withLock { numbers in
-      if let number = numbers[name] { return number }
+  /// - Parameter maxStaleness: How old what is read may be, in milliseconds; nil if it must be current.
+  func store(_ name: String, maxStaleness: UInt32? = nil) -> StoreReference {
+    let identity = StoreIdentity(name: name, maxStaleness: maxStaleness)
+    let (number, isNew) = storeNumbers.withLock { numbers in
+      if let number = numbers[identity] { return (number, false) }
       // More than UInt32.max names do not fit in memory.
       let number = UInt32(numbers.count)
-      numbers[name] = number
-      return number
+      numbers[identity] = number
+      return (number, true)
     }
-    return StoreReference(number: number, name: name)
+    // Every server may have it, so clients spread over them.
+    if isNew, maxStaleness != nil { routing.withLock { $0.begin(number) } }
+    return StoreReference(number: number, name: name, maxStaleness: maxStaleness)
   }
 
   func close() {

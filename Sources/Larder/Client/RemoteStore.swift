@@ -45,6 +45,25 @@ public struct RemoteStore: Sendable {
     return RemoteStore(core, reference, timeout: timeout, findTime: milliseconds)
   }
 
+  /// Returns the same store for reads that may be old: any server that shares the store answers them from what it has, if
+  /// that has everything that was acknowledged up to `maxStaleness` ago. Reads of one key, of all, finds, watches and so on
+  /// work as usual; a watch shows changes a moment after they were made. Make writes with the store that it was called on.
+  ///
+  ///     let recent = orders.with(maxStaleness: .seconds(5))
+  ///     let open = try await recent.find(.field("open", .equal(true))).result()
+  ///
+  /// The figure `staleness_milliseconds` in `stats()` is how old the store can be at the server that answers; the server
+  /// that serves the store lacks it. Below half a second, few reads are answered by other servers.
+  ///
+  /// A client of several servers chooses one of them at random, and asks the next one while that is too far behind. A read
+  /// can be older than the client's own last write, and than an earlier read that another server has answered.
+  /// - Parameter maxStaleness: 0 to 49 days. Servers may be a little stricter.
+  public func with(maxStaleness: Duration) -> RemoteStore {
+    let milliseconds = UInt32(clamping: maxStaleness.wholeMilliseconds)
+    return RemoteStore(
+      core, core.store(name, maxStaleness: milliseconds), timeout: timeout, findTime: findTime)
+  }
+
   // MARK: Calls
 
   /// The deadline of a call that begins now.

@@ -16,6 +16,9 @@ struct ServerRouting: Sendable {
   /// - Parameter store: The store's number; nil for requests that name none.
   func server(for store: UInt32?) -> Int { store.flatMap { servers[$0] } ?? usual }
 
+  /// Begins to ask about a store at any server.
+  mutating func begin(_ store: UInt32) { servers[store] = addresses.indices.randomElement() }
+
   /// Chooses another server after one has failed or refused, unless that has happened already.
   /// - Parameter named: The address that the server has named instead.
   mutating func leave(_ server: Int, for store: UInt32?, named: Address?) {

@@ -63,6 +63,8 @@ struct StoreReference: Sendable {
   /// The client's number for the store.
   let number: UInt32
   let name: String
+  /// How old what is read may be, in milliseconds; nil if it must be current.
+  let maxStaleness: UInt32?
 }
 
 /// What a request addresses, with the client's number for a store.

@@ -117,8 +117,14 @@ final class ServerConnection: Sendable {
   /// arrives, because the handle is valid only for the connection of the reply.
   /// - Returns: What the call fails with, or nil.
   private func open(_ store: StoreReference, deadline: CallDeadline) async -> CallResult? {
-    let reply = await reply(
-      to: StoreOpenRequest(name: store.name), .opening(store.number), store: nil, deadline: deadline)
+    let target = RequestTarget.opening(store.number)
+    let reply: CallResult
+    if let maxStaleness = store.maxStaleness {
+      let request = StoreOpenStaleRequest(name: store.name, maxStaleness: maxStaleness)
+      reply = await self.reply(to: request, target, store: nil, deadline: deadline)
+    } else {
+      reply = await self.reply(to: StoreOpenRequest(name: store.name), target, store: nil, deadline: deadline)
+    }
     guard case .failed(let error, _) = reply else { return nil }
     perform(state.withLock { $0.openFailed(store.number, error) })
     return .failed(error, .final)

@@ -23,6 +23,18 @@ struct StoreOpenRequest: ServerRequest {
   func encode(into output: inout ByteBuffer) { output.append(name) }
 }
 
+struct StoreOpenStaleRequest: ServerRequest {
+  static let operation = Wire.Operation.storeOpenStale
+  static let form = ReplyForm.openedStore
+  static let requiredFeatures = Features.clusters
+  private let body: StaleOpenRequest
+
+  init(name: String, maxStaleness: UInt32) { body = StaleOpenRequest(name: name, maxStaleness: maxStaleness) }
+
+  var measure: RequestMeasure { RequestMeasure(bodySize: 4 + body.name.utf8.count) }
+  func encode(into output: inout ByteBuffer) { output.append(body) }
+}
+
 struct StoreListRequest: BodilessRequest {
   static let operation = Wire.Operation.storeList
   static let form = ReplyForm.body

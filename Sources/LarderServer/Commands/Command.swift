@@ -142,7 +142,7 @@ struct CommandFailure: Error {
 
   /// Returns why a request on a store fails that is not in the catalog any more.
   static func removed(_ store: Store) -> CommandFailure {
-    store.isLost
+    store.isLost || store.freshness != nil
       ? CommandFailure(.notLeader, "another server has taken over the store \(store.name)")
       : CommandFailure(.storeUnknown, "store \(store.name) was dropped")
   }
@@ -151,6 +151,9 @@ struct CommandFailure: Error {
     .notLeader,
     "the server can't be sure that it still serves the store, because the store's database has not responded in time; try "
       + "again later")
+
+  static let tooOld = CommandFailure(
+    .notLeader, "what this server has of the store is older than the request permits; ask another server")
 
   static let tooManyOfPrincipal = CommandFailure(
     .tooManyConnections,

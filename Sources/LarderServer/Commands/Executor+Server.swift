@@ -45,13 +45,22 @@ extension Executor {
   // MARK: Stores
 
   /// Opens a store for a client.
+  /// - Parameter maxStaleness: How old what is read may be, in milliseconds; nil if it must be current.
   func openStore(
-    _ name: StoreName, of stores: inout OpenStores, _ grants: Grants
+    _ name: StoreName, maxStaleness: UInt32? = nil, of stores: inout OpenStores, _ grants: Grants
   ) throws(CommandFailure) -> OpenedStore {
     let store: Store
-    do throws(StorageError) { store = try server.stores.open(name) } catch { throw CommandFailure(error) }
+    do throws(StorageError) { store = try server.stores.open(name) } catch {
+      guard let maxStaleness, let followed = server.sharedStores?.followedStore(name) else {
+        throw CommandFailure(error)
+      }
+      guard followed.freshness?.lease(within: maxStaleness).isHeld(at: now) ?? false else { throw .tooOld }
+      store = followed
+    }
     let limit = limits.maxOpenStores
-    guard let handle = stores.open(store, grants.rights(to: name), limit: limit) else {
+    guard
+      let handle = stores.open(store, grants.rights(to: name), maxStaleness: maxStaleness, limit: limit)
+    else {
       throw CommandFailure(.tooManyStores, "this connection already has \(limit) stores open; close one first")
     }
     return OpenedStore(handle: handle, engine: store.engine.name)

@@ -22,6 +22,15 @@ struct OperationSet: Equatable, Sendable {
     OperationSet { $0.target == .entries && $0.scope == .keys && rights.dependOnKeys && $0.right <= rights.toAny }
   }
 
+  /// Those of the operations that change nothing.
+  var reads: OperationSet { intersection(OperationSet(where: \.isRead)) }
+
+  private func intersection(_ other: OperationSet) -> OperationSet {
+    var result = self
+    result.bits &= other.bits
+    return result
+  }
+
   /// - Parameter kind: That of a request, which may be no operation.
   @inline(__always)
   func contains(_ kind: UInt8) -> Bool { bits >> UInt64(kind) & 1 != 0 }

@@ -14,11 +14,19 @@ struct OpenStores {
     /// A quick test that is passed only by keys on which it may execute all of these.
     let prefixTest: PrefixTest
     let rights: StoreRights
+    /// How old what is read may be, in milliseconds; nil if it must be current.
+    let maxStaleness: UInt32?
+    /// What the server must hold to answer reads; nil if nothing.
+    let lease: Lease?
 
-    fileprivate init(_ store: Store, _ rights: StoreRights) {
-      (self.store, self.rights) = (store, rights)
-      permitted = .onEntries(permittedBy: rights)
-      permittedOnKeys = .onKeys(permittedBy: rights)
+    fileprivate init(_ store: Store, _ rights: StoreRights, maxStaleness: UInt32?) {
+      (self.store, self.rights, self.maxStaleness) = (store, rights, maxStaleness)
+      lease = store.lease ?? store.freshness?.lease(within: maxStaleness ?? 0)
+      let (onEntries, onKeys) = (
+        OperationSet.onEntries(permittedBy: rights), OperationSet.onKeys(permittedBy: rights)
+      )
+      permitted = store.freshness == nil ? onEntries : onEntries.reads
+      permittedOnKeys = store.freshness == nil ? onKeys : onKeys.reads
       prefixTest = PrefixTest(rights.mainPrefix)
     }
   }
@@ -31,11 +39,12 @@ struct OpenStores {
     return index >= 0 && index < stores.count ? stores[index] : nil
   }
 
-  /// Opens a store under the handle that its name has already, or else under the lowest free one.
+  /// Opens a store under the handle that its name has already with the same staleness, or else under the lowest free one.
+  /// - Parameter maxStaleness: How old what is read may be, in milliseconds; nil if it must be current.
   /// - Returns: nil if `limit` stores are open.
-  mutating func open(_ store: Store, _ rights: StoreRights, limit: Int) -> UInt16? {
-    let opened = Opened(store, rights)
-    if let index = stores.firstIndex(where: { $0?.store.name == store.name }) {
+  mutating func open(_ store: Store, _ rights: StoreRights, maxStaleness: UInt32? = nil, limit: Int) -> UInt16? {
+    let opened = Opened(store, rights, maxStaleness: maxStaleness)
+    if let index = stores.firstIndex(where: { $0?.store.name == store.name && $0?.maxStaleness == maxStaleness }) {
       stores[index] = opened
       return UInt16(index + 1)
     }
@@ -56,8 +65,9 @@ struct OpenStores {
   /// Permits exactly what the grants give.
   mutating func permit(_ grants: Grants) {
     for (index, opened) in stores.enumerated() {
-      guard let store = opened?.store else { continue }
-      stores[index] = Opened(store, grants.rights(to: store.name))
+      guard let opened else { continue }
+      let store = opened.store
+      stores[index] = Opened(store, grants.rights(to: store.name), maxStaleness: opened.maxStaleness)
     }
   }
 }

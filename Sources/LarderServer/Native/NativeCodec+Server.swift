@@ -107,6 +107,9 @@ extension NativeCodec {
     let takesStore = descriptor.takesStore || (descriptor.target == .storeOrServer && request.detail != 0)
     guard takesStore || request.detail == 0 else { throw malformed("this operation doesn't take a store handle") }
     let store = connection.stores[request.detail]?.store
+    if let store, store.freshness != nil, !descriptor.isRead, operation != .storeClose {
+      throw CommandFailure(.notLeader, "another server makes the changes of the store \(store.name)")
+    }
     if takesStore, store == nil {
       throw CommandFailure(.storeUnknown, "no store is open under handle \(request.detail)")
     }
@@ -221,7 +224,17 @@ extension NativeCodec {
   ) throws(CommandFailure) -> RequestEnd {
     let name: StoreName
     var argument = ""
-    if operation == .storeCreate || operation == .storeMove {
+    var maxStaleness: UInt32?
+    if operation == .storeOpenStale {
+      guard let body = StaleOpenRequest(bytes) else {
+        throw malformed(BodyFlaw.ofInteger(bytes, byteCount: 4, fills: false))
+      }
+      guard bytes.byteCount <= 4 + StoreName.maxLength else {
+        throw CommandFailure(StorageError.invalidStoreName("\(bytes.byteCount - 4) bytes"))
+      }
+      name = try storeName(body.name)
+      maxStaleness = body.maxStaleness
+    } else if operation == .storeCreate || operation == .storeMove {
       guard bytes.byteCount <= 2 * 255 else {
         throw CommandFailure(.illegalArgument, "the request exceeds 510 bytes")
       }
@@ -241,10 +254,11 @@ extension NativeCodec {
     }
     let change: StoreChange.Action
     switch operation {
-    case .storeOpen:
+    case .storeOpen, .storeOpenStale:
       let start = replies.bytes.beginReply(id: request.id)
       do throws(CommandFailure) {
-        replies.bytes.append(try executor.openStore(name, of: &connection.stores, connection.grants))
+        replies.bytes.append(
+          try executor.openStore(name, maxStaleness: maxStaleness, of: &connection.stores, connection.grants))
       } catch {
         replies.truncate(to: start)
         throw error

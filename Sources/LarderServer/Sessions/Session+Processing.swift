@@ -69,10 +69,10 @@ extension Session {
       case .invalid(let failure): end(&connection, failure.code, failure.message, on: &executor, into: &replies)
       case .request(let request):
         let opened = connection.stores[request.store]
-        if let lease = opened?.store.lease {
+        if let opened, let lease = opened.lease {
           guard lease.isHeld(at: executor.now) else {
             executor.unlockStore()
-            C.append(.leaseLost, to: request.tag, into: &replies.bytes)
+            C.append(opened.store.freshness == nil ? .leaseLost : .tooOld, to: request.tag, into: &replies.bytes)
             executor.record(request.operation, CommandFailure.leaseLost.code)
             position += request.size
             continue

@@ -35,6 +35,8 @@ package struct ReplicationSettings: Sendable {
   package var node: String?
   /// Where clients reach the server; nil for the first address that it listens on.
   package var address: String?
+  /// The stores that the server follows, and may take over; none for all.
+  package var stores: [StorePattern] = []
   /// How long the server may answer reads after its last heartbeat.
   package var lease = Duration.seconds(3)
   /// Whether a database without a synchronous standby is refused.
@@ -52,6 +54,6 @@ package struct ReplicationSettings: Sendable {
         )
         return Replication.Database(
           database.name, log, node: node, address: address, lease: lease.wholeMilliseconds)
-      })
+      }, sharing: stores.isEmpty ? nil : stores)
   }
 }

@@ -1,5 +1,6 @@
 import LarderServer
 import Platform
+import Replication
 import Storage
 import Systemd
 
@@ -152,6 +153,7 @@ package struct Setting: Sendable {
     Setting("cluster.address", default: nil) { text, settings in
       settings.replication.address = try Address(text).description
     },
+    Setting(list: "cluster.stores", \.replication.stores) { try StorePattern($0) },
     Setting("cluster.lease", default: "3s") { text, settings in
       guard let lease = Duration(text: text), (.milliseconds(500)...Duration.seconds(60)).contains(lease) else {
         throw ValueError("'\(text)' is not a duration from 500ms to 1m, as in 3s")

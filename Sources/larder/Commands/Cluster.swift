@@ -14,8 +14,9 @@ struct ClusterShow: AsyncParsableCommand, OutputCommand {
     commandName: "show", abstract: "Shows the servers, and which stores each of them serves.",
     discussion: """
       As the server has last seen them, a moment ago. Prints a table on a terminal, otherwise one line of JSON for each \
-      database: {"database","node","nodes":[{"name","address","lease"}],"stores":[{"name","leader"}]}, leases in \
-      milliseconds. A store without a leader is on its way from one server to another.
+      database: {"database","node","nodes":[{"name","address","lease"}],"stores":[{"name","leader","staleness"}]}, leases \
+      in milliseconds. A store without a leader is on its way from one server to another. The staleness is how old a store \
+      that another server serves may be here, in milliseconds.
 
       Example: larder cluster
       """)
