@@ -390,7 +390,8 @@ class FollowerChecks(ReplicatedCase):
         self.postgres.stop()
         wait_for(lambda: self.answer(followed) is Code.notLeader, 10, "an old value is shown")
         self.postgres.start()
-        wait_for(lambda: self.answer(followed) == b"1", 20, "the follower does not come back")
+        # It may serve the store from now on, and its handle is another one then.
+        wait_for(lambda: self.answer(self.followed(second)) == b"1", 20, "the follower does not come back")
 
 
 class DatabaseChecks(ReplicatedCase):
