@@ -7,7 +7,7 @@ import Storage
 /// that others have taken over.
 final class SharedStoreWatch: Sendable {
   /// The pause between two looks at the stores, in milliseconds.
-  private static let pause = 200
+  private static let pause = 100
 
   private let shared: any SharedStores
   private let state: ServerState
