@@ -193,15 +193,17 @@ package final class PostgresLog: SharedLog {
     (SELECT * FROM larder.commit WHERE store = $1::int8 AND position >= $2::int8 ORDER BY position LIMIT 4096) log) sized \
     WHERE before < $3::int8 ORDER BY position
     """)
+  /// The maximum number of commits of a store that are read at a time.
+  private static let maxFollowedCount = 256
   private static let prove = Statement("larder_prove", "UPDATE larder.node SET live = live WHERE id = $1::int8")
   private static let followCommits = Statement(
     "larder_follow",
     """
     SELECT followed.store, position, epoch, last_revision, CASE WHEN position > first THEN records ELSE '' END \
     FROM unnest($1::text::int8[], $2::text::int8[]) followed(store, first) CROSS JOIN LATERAL (SELECT *, \
-    sum(length(records)) OVER (ORDER BY position) - length(records) AS before FROM \
-    (SELECT * FROM larder.commit WHERE store = followed.store AND position >= first ORDER BY position LIMIT 256) log) sized \
-    WHERE before < $3::int8 ORDER BY store, position
+    sum(CASE WHEN position > first THEN length(records) END) OVER (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 \
+    PRECEDING) AS before FROM (SELECT * FROM larder.commit WHERE store = followed.store AND position >= first \
+    ORDER BY position LIMIT $4::int8) log) sized WHERE before IS NULL OR before < $3::int8 ORDER BY store, position
     """)
   private static let deleteCommits = Statement(
     "larder_trim",
@@ -236,22 +238,30 @@ package final class PostgresLog: SharedLog {
 
   package func commits(
     from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
-  ) throws(SharedLogError) -> [StoreID: [LogCommit]] {
+  ) throws(SharedLogError) -> [StoreID: LogTail] {
     let order = positions.keys.sorted()
     let read: (Statement, [Parameter]) = (
-      Self.followCommits, [.array(order), .array(order.map { positions[$0] ?? 0 }), .integer(Int64(byteCount))]
+      Self.followCommits,
+      [
+        .array(order), .array(order.map { positions[$0] ?? 0 }), .integer(Int64(byteCount)),
+        .integer(Int64(Self.maxFollowedCount)),
+      ]
     )
     // A database that has been replaced can't commit.
     let proof = node.map { (Self.prove, [Parameter.integer($0.id)]) }
     guard let rows = try followers.run([proof, read].compactMap(\.self)).last?.rows else { return [:] }
-    var commits: [StoreID: [LogCommit]] = [:]
+    var tails: [StoreID: LogTail] = [:]
     for row in rows {
       let commit = LogCommit(
         position: row.integer(1), epoch: row.integer(2), lastRevision: UInt64(clamping: row.integer(3)),
         records: row.bytes(4))
-      commits[row.integer(0), default: []].append(commit)
+      tails[row.integer(0), default: LogTail()].commits.append(commit)
     }
-    return commits
+    for (store, tail) in tails {
+      let size = tail.commits.dropFirst().reduce(0) { $0 + $1.records.count }
+      tails[store]?.isComplete = size < byteCount && tail.commits.count < Self.maxFollowedCount
+    }
+    return tails
   }
 
   package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {

@@ -27,8 +27,9 @@ final class Follower: Sendable {
     var stores: [StoreID: FollowedStore] = [:]
     /// The store whose indexes were looked at last, and when.
     var lastIndexLook: (store: StoreID, time: UInt64) = (0, 0)
-    /// When those that could not be read may be tried again.
+    /// When those that could not be read may be tried again, and why they could not.
     var retryTimes: [StoreID: UInt64] = [:]
+    var failures: [StoreID: String] = [:]
     var budgets = StoreBudgets()
     var lastProof: UInt64 = 0
   }
@@ -56,6 +57,8 @@ final class Follower: Sendable {
     let ended = state.withLock { state in
       state.wanted = stores
       state.budgets = budgets
+      state.retryTimes = state.retryTimes.filter { stores[$0.key] != nil }
+      state.failures = state.failures.filter { stores[$0.key] != nil }
       defer { state.stores = state.stores.filter { stores[$0.key] != nil } }
       return state.stores.values.filter { stores[$0.id] == nil }
     }
@@ -64,6 +67,9 @@ final class Follower: Sendable {
 
   /// Returns a store that is followed, and in memory.
   func store(_ id: StoreID) -> Store? { state.withLock { $0.stores[id]?.store } }
+
+  /// Why a store is not followed, although it is to be; nil if it is, or is about to be.
+  func failure(of id: StoreID) -> String? { state.withLock { $0.failures[id] } }
 
   func store(named name: StoreName) -> Store? {
     state.withLock { $0.stores.values.first { $0.store.name == name }?.store }
@@ -89,24 +95,21 @@ final class Follower: Sendable {
     guard !stores.isEmpty else { return false }
     let positions = stores.mapValues(\.position)
     let node = state.withLock { now.monotonic >= $0.lastProof + Self.proofPause } ? membership.life?.node : nil
-    guard let commits = try? log.commits(from: positions, upTo: Self.readByteCount, provenBy: node) else {
-      return false
-    }
+    guard let tails = try? log.commits(from: positions, upTo: Self.readByteCount, provenBy: node) else { return false }
     if node != nil { state.withLock { $0.lastProof = now.monotonic } }
     var isBusy = false
     for (id, store) in stores {
-      let found = commits[id] ?? []
-      if found.count > 1 { isBusy = true }
+      let tail = tails[id] ?? LogTail()
+      if tail.commits.count > 1 { isBusy = true }
       do {
-        if try store.replay(found, at: now) {
+        if try store.replay(tail.commits, at: now) {
           try store.expire(at: now)
-          // If there is more than was read, it is not up to date yet.
-          if node != nil, found.count == 1 { store.store.freshness?.extend(to: now.monotonic) }
-          continue
+          if node != nil, tail.isComplete { store.store.freshness?.extend(to: now.monotonic) }
+        } else {
+          close(id, retryingAt: now.monotonic)
         }
-        close(id, retryingAt: now.monotonic)
       } catch {
-        close(id, retryingAt: now.monotonic + Self.retryPause)
+        close(id, retryingAt: now.monotonic + Self.retryPause, because: "\(error)")
       }
     }
     try? storeWhoseIndexesAreDue(at: now.monotonic)?.followIndexes()
@@ -131,21 +134,26 @@ final class Follower: Sendable {
 
   private func open(_ id: StoreID, _ description: StoreDescription, at now: ClockReading) {
     let budgets = state.withLock { $0.budgets }
-    let store = try? FollowedStore(
-      description.name, description.specification, id, in: log, budgets: budgets, at: now)
+    let store: FollowedStore
+    do {
+      store = try FollowedStore(
+        description.name, description.specification, id, in: log, budgets: budgets, at: now)
+    } catch {
+      return close(id, retryingAt: now.monotonic + Self.retryPause, because: "\(error)")
+    }
     let isWanted = state.withLock { state in
-      state.retryTimes[id] = store == nil ? now.monotonic + Self.retryPause : nil
+      (state.retryTimes[id], state.failures[id]) = (nil, nil)
       guard state.wanted[id] != nil else { return false }
       state.stores[id] = store
       return true
     }
-    if !isWanted { store?.end() }
+    if !isWanted { store.end() }
   }
 
   /// Ends a store that is to be read again.
-  private func close(_ id: StoreID, retryingAt time: UInt64) {
+  private func close(_ id: StoreID, retryingAt time: UInt64, because reason: String? = nil) {
     let store = state.withLock { state in
-      state.retryTimes[id] = time
+      if state.wanted[id] != nil { (state.retryTimes[id], state.failures[id]) = (time, reason) }
       return state.stores.removeValue(forKey: id)
     }
     store?.end()

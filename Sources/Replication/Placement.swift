@@ -28,8 +28,7 @@ package struct StorePattern: Equatable, Sendable {
   package init(_ text: String) throws {
     isWholeName = !text.hasSuffix("*")
     prefix = isWholeName ? text : String(text.dropLast())
-    if !prefix.isEmpty { _ = try StoreName(prefix) }
-    if isWholeName, prefix.isEmpty { _ = try StoreName(prefix) }
+    if isWholeName || !prefix.isEmpty { _ = try StoreName(prefix) }
   }
 
   func matches(_ name: StoreName) -> Bool { isWholeName ? name.text == prefix : name.text.hasPrefix(prefix) }

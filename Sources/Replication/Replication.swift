@@ -133,6 +133,7 @@ package final class Replication: SharedStores {
         let specification = try? specification(of: state, in: database)
       {
         toFollow[state.id] = StoreDescription(name: name, specification: specification)
+        survey.followFailures[name] = database.follower.failure(of: state.id)
       }
       if let leader, leader.node != own {
         survey.elsewhere[name] = StoreElsewhere(servedBy: leader)

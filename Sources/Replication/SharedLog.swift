@@ -69,15 +69,15 @@ package protocol SharedLog: AnyObject, Sendable {
   /// - Parameter byteCount: The size from which on no more are returned.
   func commits(of store: StoreID, from position: Int64, upTo byteCount: Int) throws(SharedLogError) -> [LogCommit]
 
-  /// Returns the commits of several stores, each as `commits(of:from:upTo:)` does. The first one of each may lack its
-  /// records.
+  /// Returns the commits of several stores at a position and after it.
   /// - Parameters:
-  ///   - positions: The position of the first commit to return of each store.
+  ///   - positions: The position of the first commit to return of each store. Its records may be missing.
+  ///   - byteCount: The size of the others of a store from which on no more are returned.
   ///   - node: This node if the reply has to have everything that was acknowledged before the call, and nothing that a
   ///     failure of the database could undo; nil if that probably suffices, which is faster.
   func commits(
     from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
-  ) throws(SharedLogError) -> [StoreID: [LogCommit]]
+  ) throws(SharedLogError) -> [StoreID: LogTail]
 
   /// Removes some of the commits before a position, and parts of snapshots.
   /// - Returns: Whether there may be more.
@@ -183,6 +183,17 @@ package struct LogCommit: Equatable, Sendable {
 
   package init(position: Int64, epoch: Int64, lastRevision: UInt64, records: [UInt8]) {
     (self.position, self.epoch, self.lastRevision, self.records) = (position, epoch, lastRevision, records)
+  }
+}
+
+/// The last commits of a store.
+package struct LogTail: Sendable {
+  package var commits: [LogCommit]
+  /// Whether there are no more.
+  package var isComplete: Bool
+
+  package init(_ commits: [LogCommit] = [], isComplete: Bool = true) {
+    (self.commits, self.isComplete) = (commits, isComplete)
   }
 }
 

@@ -73,7 +73,8 @@ struct StoreReader {
   func load(after place: inout LogPlace, upTo end: Int64, into map: inout EntryMap, at now: ClockReading) throws {
     while true {
       // With the commit at the place itself, which shows whether it is still there.
-      let commits = try log.commits(of: store, from: place.position, upTo: Self.readByteCount)
+      let tails = try log.commits(from: [store: place.position], upTo: Self.readByteCount, provenBy: nil)
+      let commits = tails[store]?.commits ?? []
       guard continues(at: place, with: commits) else {
         throw StorageError.engineUnavailable("the database has lost commits that this server has read")
       }

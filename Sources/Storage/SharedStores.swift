@@ -38,6 +38,8 @@ package struct SharedStoreSurvey: Sendable {
   package var toOpen: [StoreDescription] = []
   /// The stores that are served elsewhere, or not for now.
   package var elsewhere: [StoreName: StoreElsewhere] = [:]
+  /// The stores that this server can't follow, and why.
+  package var followFailures: [StoreName: String] = [:]
   /// The servers and their stores, an object for each database: `Protocol/wire.md` §6.15.
   package var report: [JSONValue] = []
   /// Why the survey is incomplete; nil if it is complete.

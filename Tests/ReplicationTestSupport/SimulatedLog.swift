@@ -258,11 +258,21 @@ package final class SimulatedLog: SharedLog, Sendable {
 
   package func commits(
     from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
-  ) throws(SharedLogError) -> [StoreID: [LogCommit]] {
+  ) throws(SharedLogError) -> [StoreID: LogTail] {
     if node != nil { try synchronize() }
-    var found: [StoreID: [LogCommit]] = [:]
-    for (store, position) in positions { found[store] = try commits(of: store, from: position, upTo: byteCount) }
-    return found
+    return try call { contents in
+      let tails = positions.map { store, position in
+        let commits = (contents.commits[store] ?? [:]).values.filter { $0.position >= position }
+        var (tail, size) = (LogTail(), 0)
+        for commit in commits.sorted(by: { $0.position < $1.position }) where size < byteCount {
+          tail.commits.append(commit)
+          if commit.position > position { size += commit.records.count }
+        }
+        tail.isComplete = tail.commits.count == commits.count
+        return (store, tail)
+      }
+      return (Dictionary(uniqueKeysWithValues: tails), nil)
+    }
   }
 
   package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {

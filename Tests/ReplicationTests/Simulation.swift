@@ -135,8 +135,8 @@ final class Simulation: @unchecked Sendable {
           StoreName("s"), StoreSpecification(.replicated), store.id, in: log, at: now)
         return
       }
-      let commits = try log.commits(from: [followed.id: followed.position], upTo: 1, provenBy: nil)
-      if try !followed.replay(commits[followed.id] ?? [], at: now) { member.followed = nil }
+      let tail = try log.commits(from: [followed.id: followed.position], upTo: 1, provenBy: nil)[followed.id]
+      if try !followed.replay(tail?.commits ?? [], at: now) { member.followed = nil }
     } catch is SharedLogError {
     } catch { member.followed = nil }
   }

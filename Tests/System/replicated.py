@@ -22,7 +22,7 @@ from pathlib import Path
 
 from brief_case import BriefCase, run
 from larder import Client, LarderError, Store
-from larder_wire import Code, Outcome
+from larder_wire import Code, Outcome, Write
 from postgres import Postgres, wait_for
 
 LEASE = 1.0
@@ -363,6 +363,43 @@ class FollowerChecks(ReplicatedCase):
             with self.assertRaises(LarderError) as raised:
                 write()
             self.assertIs(raised.exception.code, Code.notLeader)
+
+    def test_a_follower_keeps_up_with_large_values_and_many_writes(self) -> None:
+        first, second = self.node(), self.node()
+        orders = self.created(first)
+        orders.put("key", b"1")
+        followed = self.followed(second)
+        # Each is larger than what is read at a time, or together they are.
+        for number, size in enumerate([3_000_000, 1_048_576, 1_048_500, 10_000_000, 100, 2_000_000]):
+            orders.put(f"large-{number}", bytes([number]) * size)
+        orders.put("key", b"2")
+        wait_for(lambda: self.answer(followed) == b"2", 10, "the follower is stuck")
+        self.assertEqual([len(followed.get(f"large-{number}").value) for number in (0, 3)], [3_000_000, 10_000_000])
+        writing = threading.Event()
+
+        def write() -> None:
+            with first.client() as client:
+                store = client.open("orders")
+                while not writing.is_set():
+                    store.put_many([Write(f"many-{number}", b"value") for number in range(50)])
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            time.sleep(1)
+            ages = []
+            for _ in range(20):
+                ages.append(followed.stats()["staleness_milliseconds"])
+                time.sleep(0.05)
+        finally:
+            writing.set()
+            thread.join()
+        self.assertLess(max(ages), 1_500)
+        last = orders.put("large-last", bytes(12_000_000))
+        first.kill()
+        orders = self.served(second)
+        self.assertEqual(orders.get("large-last").revision, last)
+        self.assertEqual(len(orders.get("large-last").value), 12_000_000)
 
     def test_what_is_too_old_is_not_shown(self) -> None:
         first, second = self.node(), self.node()

@@ -18,6 +18,8 @@ final class SharedStoreWatch: Sendable {
   private let stopped = DispatchSemaphore(value: 0)
   /// What was last reported about each store, and about all of them under nil, so that it is reported once.
   private let reported = Lock<[StoreName?: String]>([:])
+  /// Why stores can't be followed, as last reported.
+  private let followFailures = Lock<[StoreName: String]>([:])
 
   /// Looks at the stores once, and then again and again until `stop`.
   /// - Parameter stores: Those that the configuration names.
@@ -53,6 +55,7 @@ final class SharedStoreWatch: Sendable {
     if !lost.isEmpty { state.storeWasDropped() }
     for name in lost { onEvent(.lost(name)) }
     report(survey.failure, of: nil)
+    reportFollowFailures(survey.followFailures)
     let status = ClusterStatus(report: JSONValue.array(survey.report).encoded(), failure: survey.failure)
     state.cluster.withLock { $0 = status }
     guard survey.failure == nil else { return }
@@ -60,6 +63,16 @@ final class SharedStoreWatch: Sendable {
       do throws(StorageError) { try state.stores.ensureAll([(store.name, store.specification)]) } catch {
         report("\(error)", of: store.name)
       }
+    }
+  }
+
+  private func reportFollowFailures(_ failures: [StoreName: String]) {
+    let previous = followFailures.withLock { current in
+      defer { current = failures }
+      return current
+    }
+    for (name, reason) in failures where previous[name] != reason {
+      onEvent(.failure(name, "it can't follow it, and would have to read it first: \(reason)"))
     }
   }
 
