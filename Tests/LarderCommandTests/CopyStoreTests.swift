@@ -87,6 +87,21 @@ import Testing
     #expect(numbers[0] == numbers[1] && numbers[0] > 40 && numbers[2] > 20_000, "\(numbers)")
   }
 
+  @Test func `a commit of the largest size is copied after smaller ones`() throws {
+    let server = try RunningServer()
+    let copied = try server.shell(
+      """
+      larder copy-store items copy --follow 2> $TMPDIR/begun > $TMPDIR/revision & copy=$!
+      until grep -q follows $TMPDIR/begun; do sleep 0.02; done
+      kill -STOP $copy
+      for key in a b c; do larder put items $key 1; done > $TMPDIR/written
+      seq 65536 | sed 's/.*/{"put":"key&","value":1}/' | larder apply items -
+      kill -CONT $copy; kill $copy; wait $copy; echo $?
+      cat $TMPDIR/revision; larder count copy; cat $TMPDIR/begun
+      """)
+    #expect(copied.lines.prefix(4) == ["4", "0", "4", "65539"], "\(copied)")
+  }
+
   @Test func `a copy ends if its store is another one`() throws {
     let server = try RunningServer()
     let copied = try server.shell(

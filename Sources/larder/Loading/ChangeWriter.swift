@@ -7,14 +7,18 @@ struct ChangeWriter {
   /// What a step has fits into the smallest frame limit that a server can be configured with, unless it is one commit.
   private static let maxStepBytes = 60_000
   private static let maxStepCount = 1_000
+  /// The maximum number of changes of a commit.
+  private static let maxCommitCount = 65_536
 
   private let store: RemoteStore
   private var parser = ChangeLineParser()
   /// The changes that are not made yet.
   private var changes: [ChangeLineParser.Line] = []
-  /// The number of `changes` that belong to whole commits.
-  private var completeCount = 0
+  /// Where each whole commit ends in `changes`.
+  private var commitEnds: [Int] = []
   private var byteCount = 0
+  /// The number of `changes` that belong to whole commits.
+  private var completeCount: Int { commitEnds.last ?? 0 }
   /// The revision of the last whole commit in `changes`.
   private var completeRevision: UInt64?
   /// The revision in the other store up to which all changes are made; nil before the first.
@@ -37,8 +41,12 @@ struct ChangeWriter {
       changes.append(change)
       byteCount += line.count
     }
-    guard !hasMore else { return }
-    (completeCount, completeRevision) = (changes.count, revision)
+    if !hasMore { endCommit(revision) }
+  }
+
+  private mutating func endCommit(_ revision: UInt64) {
+    commitEnds.append(changes.count)
+    completeRevision = revision
   }
 
   /// Adds those changes of a commit that concern keys which a function accepts.
@@ -55,26 +63,35 @@ struct ChangeWriter {
       case .deleteAll: changes.append(.deleteAll)
       }
     }
-    (completeCount, completeRevision) = (changes.count, commit.revision)
+    endCommit(commit.revision)
   }
 
   /// Makes the changes of all whole commits so far.
   mutating func flush() async throws(LarderError) {
     guard let revision = completeRevision.take() else { return }
     var batch = WriteBatch()
-    for change in changes[..<completeCount] {
-      switch change {
-      case .put(let write): batch.put(write)
-      case .delete(let key): batch.delete(key)
-      case .deleteAll:
-        // What precedes it has no effect.
+    var start = 0
+    for end in commitEnds {
+      if batch.count + end - start > Self.maxCommitCount {
+        _ = try await store.apply(batch)
         batch = WriteBatch()
-        _ = try await store.deleteAll()
-      case .end: break
       }
+      for change in changes[start..<end] {
+        switch change {
+        case .put(let write): batch.put(write)
+        case .delete(let key): batch.delete(key)
+        case .deleteAll:
+          // What precedes it has no effect.
+          batch = WriteBatch()
+          _ = try await store.deleteAll()
+        case .end: break
+        }
+      }
+      start = end
     }
     if !batch.isEmpty { _ = try await store.apply(batch) }
     changes.removeSubrange(..<completeCount)
-    (completeCount, byteCount, madeRevision) = (0, 0, revision)
+    commitEnds.removeAll(keepingCapacity: true)
+    (byteCount, madeRevision) = (0, revision)
   }
 }
