@@ -24,13 +24,13 @@ private let varyingWords: Set<String> = [
   "PTTL", "PUBLISH", "PX", "PXAT", "RANDOMKEY", "SCAN", "SETEX", "SLOWLOG", "TIME", "TTL",
 ]
 
-/// Whether a stream gets the same replies every time. One with quotes may hide a word in them.
+/// Whether a stream gets the same replies every time. One with quotes may hide a word in them. A word can be anywhere,
+/// because its length says where it ends, and not what follows it.
 private func isRepeatable(_ stream: RawSpan) -> Bool {
   let bytes = stream.toArray()
   if bytes.contains(UInt8(ascii: "\"")) || bytes.contains(UInt8(ascii: "'")) { return false }
-  return !bytes.split(whereSeparator: RESPLine.isSpace).contains {
-    varyingWords.contains(String(decoding: $0, as: UTF8.self).uppercased())
-  }
+  let text = bytes.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 }
+  return !varyingWords.contains { text.firstRange(of: Array($0.utf8)) != nil }
 }
 
 /// A connection with its own server, in the same initial state every time.
