@@ -27,8 +27,9 @@ package final class FollowedStore: Sendable {
   /// The position of the last commit that was read.
   package var position: Int64 { place.withLock { $0.position } }
 
-  /// Makes the changes of commits, of which the first is the last one that was read.
-  /// - Returns: False if it isn't: the database was restored, or has lost a commit that nobody acknowledged.
+  /// Applies the commits after the last one that was read.
+  /// - Parameter commits: That one, and those after it.
+  /// - Returns: False if the first is another one: the database was restored, or has lost an unacknowledged commit.
   package func replay(_ commits: [LogCommit], at now: ClockReading) throws -> Bool {
     try place.withLock { place in
       guard reader.continues(at: place, with: commits) else { return false }

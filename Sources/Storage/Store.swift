@@ -48,7 +48,7 @@ package final class Store: Sendable {
       incarnation: StoreHistory.makeIncarnation())
   }
 
-  /// Creates a store of which this server writes nothing.
+  /// Creates a store that this server does not write to any disk or database.
   init(
     name: StoreName, _ specification: StoreSpecification, map: consuming sending EntryMap, incarnation: UInt64,
     freshness: Freshness? = nil

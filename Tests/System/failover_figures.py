@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import replicated
@@ -87,15 +87,8 @@ def leader(nodes: Sequence[Node]) -> Node | None:
     return next((node for node in nodes if node.serves(STORE)), None)
 
 
-def summary(name: str, pauses: list[float], unknown: int) -> None:
-    print(
-        f"{name}: {len(pauses)}, pause of writes p50 {statistics.median(pauses):.3f} s, max {max(pauses):.3f} s, "
-        f"writes of unknown outcome {unknown}",
-        flush=True,
-    )
-
-
-def measure_kills(nodes: list[Node], writer: Writer, count: int) -> None:
+def measure(name: str, nodes: list[Node], writer: Writer, count: int, disturb: Callable[[Node], None]) -> None:
+    """Measures the pause of writes each time that something happens to the leader."""
     pauses: list[float] = []
     before = writer.unknown
     while len(pauses) < count:
@@ -104,30 +97,25 @@ def measure_kills(nodes: list[Node], writer: Writer, count: int) -> None:
         if node is None:
             continue
         since = time.monotonic()
-        node.kill()
-        wait_for(lambda: writer.acknowledged[-1] > since + 0.1, 60, "writes do not go on")
-        pauses.append(writer.pause(since))
-        node.start()
-        node.client().close()
-    summary("leader killed", pauses, writer.unknown - before)
-
-
-def measure_moves(nodes: list[Node], writer: Writer, count: int) -> None:
-    pauses: list[float] = []
-    before = writer.unknown
-    while len(pauses) < count:
-        writer.wait_for_writes(0.5)
-        node = leader(nodes)
-        if node is None:
-            continue
-        other = random.choice([other for other in nodes if other is not node])
-        since = time.monotonic()
-        with node.client() as client:
-            client.move(STORE, other.name)
+        disturb(node)
         wait_for(lambda: writer.acknowledged[-1] > since + 0.1, 60, "writes do not go on")
         writer.wait_for_writes(0.3)
         pauses.append(writer.pause(since))
-    summary("store moved", pauses, writer.unknown - before)
+        if node.process.poll() is not None:
+            node.start()
+            node.client().close()
+    print(
+        f"{name}: {count}, pause of writes p50 {statistics.median(pauses):.3f} s, max {max(pauses):.3f} s, "
+        f"writes of unknown outcome {writer.unknown - before}",
+        flush=True,
+    )
+
+
+def move(node: Node, nodes: list[Node]) -> None:
+    """Hands the store over from its leader to another server."""
+    other = random.choice([other for other in nodes if other is not node])
+    with node.client() as client:
+        client.move(STORE, other.name)
 
 
 def follows(node: Node) -> bool:
@@ -193,8 +181,8 @@ def main() -> int:
                 client.create(STORE, "replicated")
             measure_watch(nodes, rate=10_000, seconds=10)
             writer.start()
-            measure_moves(nodes, writer, options.moves)
-            measure_kills(nodes, writer, options.kills)
+            measure("store moved", nodes, writer, options.moves, lambda node: move(node, nodes))
+            measure("leader killed", nodes, writer, options.kills, Node.kill)
         finally:
             writer.stopping = True
             for node in nodes:
