@@ -1,5 +1,6 @@
 import Platform
 import Storage
+import Synchronization
 
 /// A store that another server leads, with everything that it has in memory, so that this one can take it over at once.
 package final class FollowedStore: Sendable {
@@ -10,6 +11,8 @@ package final class FollowedStore: Sendable {
   private let records: any StoreRecords
   /// Locked while changes are made.
   private let place: Lock<LogPlace>
+  /// The epoch of the leader whose history is known to be that of the store; 0 for none.
+  private let knownEpoch = Atomic<Int64>(0)
 
   /// Reads the store from the log. May wait for the network, and for long.
   package init(
@@ -29,11 +32,17 @@ package final class FollowedStore: Sendable {
 
   /// Applies the commits after the last one that was read.
   /// - Parameter commits: That one, and those after it.
-  /// - Returns: False if the first is another one: the database was restored, or has lost an unacknowledged commit.
+  /// - Returns: False if the store has to be read again: the first is another one, because the database was restored, or has
+  ///   lost an unacknowledged commit; or another history of the store has begun.
   package func replay(_ commits: [LogCommit], at now: ClockReading) throws -> Bool {
     try place.withLock { place in
       guard reader.continues(at: place, with: commits) else { return false }
       for commit in commits.dropFirst() {
+        // A leader records the history before its first change.
+        if !commit.records.isEmpty, commit.epoch != knownEpoch.load(ordering: .relaxed) {
+          guard try store.hasHistory(in: records) else { return false }
+          knownEpoch.store(commit.epoch, ordering: .relaxed)
+        }
         try store.replaying { map in try reader.replay(commit, after: &place, into: &map, at: now) }
       }
       return true

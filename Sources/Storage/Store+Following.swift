@@ -19,6 +19,12 @@ extension Store {
     try restoreIndexes(try records.indexes())
   }
 
+  /// Returns whether the other server has recorded the history that this store has. After a crash that can have lost
+  /// commits which clients have seen, it has another one.
+  package func hasHistory(in records: any StoreRecords) throws -> Bool {
+    StoreHistory(try records.bytes(of: .history))?.incarnation == incarnation
+  }
+
   /// Makes changes of the other server, and notifies those who watch the store.
   package func replaying(_ body: (inout EntryMap) throws -> Void) throws {
     let waiters = try access { map in

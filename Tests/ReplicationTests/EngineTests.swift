@@ -149,6 +149,30 @@ struct EngineTests {
     first.stop()
   }
 
+  @Test func `a follower begins again when the store's history does`() throws {
+    let (first, second, third) = (Server("a", log), Server("b", log), Server("c", log))
+    let store = try first.create("s", "replicated?durability=none")
+    _ = try put("a", [1], in: store)
+    second.look()
+    try wait { second.followed.flatMap { value("a", in: $0) } == [1] }
+    // The leader dies, and may have lost what its clients saw.
+    let leader = try #require(log.stores().first?.leader)
+    log.change { contents in
+      contents.nodes = contents.nodes.map { $0.node == leader ? $0.with(isLive: false) : $0 }
+    }
+    try wait {
+      third.look()
+      return (try? third.catalog.open(StoreName("s"))) != nil
+    }
+    let reopened = try third.catalog.open(StoreName("s"))
+    #expect(reopened.incarnation != store.incarnation)
+    _ = try put("b", [2], in: reopened)
+    try wait { second.followed.flatMap { value("b", in: $0) } == [2] }
+    #expect(second.followed?.incarnation == reopened.incarnation)
+    third.stop()
+    second.stop()
+  }
+
   @Test func `a server leaves stores alone that it doesn't share, unless they are moved to it`() throws {
     let (first, second) = (Server("a", log), Server("b", log, sharing: [try StorePattern("t*")]))
     let stores = [try first.create("s"), try first.create("t")]
