@@ -1,17 +1,19 @@
 import Dispatch
 import Platform
 import Replication
+import Storage
 
 /// A shared log in a PostgreSQL database: `Protocol/replicated-format.md`.
 ///
-/// It has five connections, whatever the number of stores: one for beats, which nothing may delay, two for commits, one to
-/// follow the commits of others, and one for everything else.
+/// It has six connections, whatever the number of stores: one for beats, which nothing may delay, two for commits, one to
+/// follow the commits of others, one to read large values, and one for everything else.
 package final class PostgresLog: SharedLog {
   /// How long a beat may take before it is tried on another connection, in milliseconds.
   private static let beatTime: UInt64 = 2_000
 
   private let beats: DatabaseSession
   private let followers: DatabaseSession
+  private let values: DatabaseSession
   private let sessions: DatabaseSession
   private let appender: CommitAppender
 
@@ -20,6 +22,7 @@ package final class PostgresLog: SharedLog {
     let schema = Schema(requiresStandby: requiresStandby)
     beats = DatabaseSession(address, schema)
     followers = DatabaseSession(address, schema)
+    values = DatabaseSession(address, schema)
     sessions = DatabaseSession(address, schema)
     appender = CommitAppender((0..<2).map { _ in DatabaseSession(address, schema) })
   }
@@ -156,7 +159,9 @@ package final class PostgresLog: SharedLog {
   package func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {
     let count = try sessions.run(Self.deleteStore, .integer(leadership.store), .integer(leadership.epoch)).count
     guard count == 1 else { return false }
-    while try trim(leadership.store, before: .max) {}
+    for statement in [Self.deleteCommits, Self.deleteParts, Self.deleteAllValues] {
+      while try sessions.run(statement, .integer(leadership.store), .integer(.max)).count > 0 {}
+    }
     return true
   }
 
@@ -264,10 +269,88 @@ package final class PostgresLog: SharedLog {
     return tails
   }
 
-  package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
+  package func trim(_ store: StoreID, before position: Int64, in end: LogPlace) throws(SharedLogError) -> Bool {
+    guard try isInLog(end, of: store) else { return false }
     let commits = try sessions.run(Self.deleteCommits, .integer(store), .integer(position)).count
     let parts = try sessions.run(Self.deleteParts, .integer(store), .integer(position)).count
     return commits + parts > 0
+  }
+
+  private static let selectPlace = Statement(
+    "larder_place",
+    "SELECT FROM larder.commit WHERE store = $1::int8 AND position = $2::int8 AND epoch = $3::int8")
+
+  /// Returns whether a commit is in the log. Nobody removes one that a newer snapshot has not made superfluous.
+  private func isInLog(_ place: LogPlace, of store: StoreID) throws(SharedLogError) -> Bool {
+    try sessions.run(Self.selectPlace, .integer(store), .integer(place.position), .integer(place.epoch)).count == 1
+  }
+
+  // MARK: Large values
+
+  private static let selectValue = Statement(
+    "larder_value",
+    """
+    SELECT coalesce((SELECT substring(bytes FROM ($4::int8 + 1)::int FOR $5::int8::int) FROM larder.value \
+    WHERE store = $1::int8 AND position = $2::int8 AND start = $3::int8), \
+    (SELECT substring(records FROM ($3::int8 + $4::int8 + 1)::int FOR $5::int8::int) FROM larder.commit \
+    WHERE store = $1::int8 AND position = $2::int8), '')
+    """)
+  private static let keepValues = Statement(
+    "larder_keep",
+    """
+    INSERT INTO larder.value SELECT $1::int8, used.position, used.start, \
+    substring(records FROM (used.start + 1)::int FOR used.size::int) \
+    FROM unnest($2::text::int8[], $3::text::int8[], $4::text::int8[]) used(position, start, size) \
+    JOIN larder.commit ON commit.store = $1::int8 AND commit.position = used.position \
+    WHERE NOT EXISTS (SELECT FROM larder.value WHERE store = $1::int8 AND value.position = used.position \
+    AND value.start = used.start) ON CONFLICT DO NOTHING
+    """)
+  private static let selectValues = Statement(
+    "larder_values",
+    """
+    SELECT position, start FROM larder.value WHERE store = $1::int8 AND (position, start) > ($2::int8, $3::int8) \
+    AND position < $4::int8 ORDER BY position, start LIMIT 1024
+    """)
+  private static let deleteValues = Statement(
+    "larder_delete_values",
+    """
+    DELETE FROM larder.value USING unnest($2::text::int8[], $3::text::int8[]) unused(position, start) \
+    WHERE store = $1::int8 AND value.position = unused.position AND value.start = unused.start
+    """)
+  private static let deleteAllValues = Statement(
+    "larder_drop_values",
+    """
+    DELETE FROM larder.value WHERE store = $1::int8 AND (position, start) IN \
+    (SELECT position, start FROM larder.value WHERE store = $1::int8 AND position <= $2::int8 LIMIT 256)
+    """)
+
+  package func bytes(
+    _ range: Range<Int>, of value: ValueReference, in store: StoreID
+  ) throws(SharedLogError) -> [UInt8] {
+    try values.run(
+      Self.selectValue, .integer(store), .integer(value.position), .integer(Int64(value.offset)),
+      .integer(Int64(range.lowerBound)), .integer(Int64(range.count))
+    ).rows.first?.bytes(0) ?? []
+  }
+
+  package func keep(_ values: [LogValue], of store: StoreID) throws(SharedLogError) {
+    try sessions.run(
+      Self.keepValues, .integer(store), .array(values.map(\.reference.position)),
+      .array(values.map { Int64($0.reference.offset) }), .array(values.map { Int64($0.byteCount) }))
+  }
+
+  package func values(
+    of store: StoreID, after value: ValueReference, before position: Int64
+  ) throws(SharedLogError) -> [ValueReference] {
+    try sessions.run(
+      Self.selectValues, .integer(store), .integer(value.position), .integer(Int64(value.offset)), .integer(position)
+    ).rows.map { ValueReference(position: $0.integer(0), offset: Int($0.integer(1))) }
+  }
+
+  package func remove(_ values: [ValueReference], of store: StoreID, in end: LogPlace) throws(SharedLogError) {
+    guard try isInLog(end, of: store) else { return }
+    try sessions.run(
+      Self.deleteValues, .integer(store), .array(values.map(\.position)), .array(values.map { Int64($0.offset) }))
   }
 
   // MARK: Snapshots
@@ -287,8 +370,9 @@ package final class PostgresLog: SharedLog {
   private static let finishSnapshot = Statement(
     "larder_finish_snapshot",
     """
-    UPDATE larder.store SET snapshot_position = $3::int8, snapshot_revision = $4::int8, snapshot_parts = $5::int8, \
-    snapshot_entries = $6::int8 WHERE id = $1::int8 AND epoch = $2::int8
+    UPDATE larder.store SET snapshot_position = $2::int8, snapshot_revision = $3::int8, snapshot_parts = $4::int8, \
+    snapshot_entries = $5::int8 WHERE id = $1::int8 AND coalesce(snapshot_position, 0) < $2::int8 \
+    AND EXISTS (SELECT FROM larder.commit WHERE store = $1::int8 AND position = $6::int8 AND epoch = $7::int8)
     """)
 
   package func snapshot(of store: StoreID) throws(SharedLogError) -> LogSnapshot? {
@@ -315,11 +399,12 @@ package final class PostgresLog: SharedLog {
   }
 
   package func finish(
-    _ snapshot: LogSnapshot, under leadership: Leadership
+    _ snapshot: LogSnapshot, of store: StoreID, in end: LogPlace
   ) throws(SharedLogError) -> Bool {
     try sessions.run(
-      Self.finishSnapshot, .integer(leadership.store), .integer(leadership.epoch), .integer(snapshot.position),
-      .integer(Int64(snapshot.revision)), .integer(Int64(snapshot.partCount)), .integer(Int64(snapshot.entryCount))
+      Self.finishSnapshot, .integer(store), .integer(snapshot.position), .integer(Int64(snapshot.revision)),
+      .integer(Int64(snapshot.partCount)), .integer(Int64(snapshot.entryCount)), .integer(end.position),
+      .integer(end.epoch)
     ).count == 1
   }
 }

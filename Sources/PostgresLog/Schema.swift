@@ -7,7 +7,8 @@ struct Schema: Sendable {
   /// Whether the database must wait for a standby before it acknowledges a commit.
   private let requiresStandby: Bool
 
-  private static let version: Int64 = 1
+  /// The version that this program needs.
+  private static let version = Int64(migrations.count)
   /// The advisory lock under which the tables are created: "larder" in ASCII.
   private static let lock = "119182991545714"
 
@@ -23,12 +24,21 @@ struct Schema: Sendable {
 
   private static let readVersion = Statement("larder_version", "SELECT version FROM larder.version")
 
+  /// For each version, the statements that make it of the one before. A second server may run them again.
+  private static let migrations: [[Statement]] = [creation, valueTable].enumerated().map { index, statements in
+    let lock = "SELECT pg_advisory_xact_lock(\(lock))"
+    let record = "UPDATE larder.version SET version = greatest(version, \(index + 1))"
+    return ([lock] + statements + [record]).enumerated().map {
+      Statement("larder_migrate_\(index + 1)_\($0.offset)", $0.element)
+    }
+  }
+
+  /// Version 1.
   private static let creation = [
-    "SELECT pg_advisory_xact_lock(\(lock))",
     "CREATE SCHEMA IF NOT EXISTS larder",
     "CREATE TABLE IF NOT EXISTS larder.version (version bigint NOT NULL, barrier bigint NOT NULL)",
     """
-    INSERT INTO larder.version SELECT \(version), 0 WHERE NOT EXISTS (SELECT FROM larder.version)
+    INSERT INTO larder.version SELECT 0, 0 WHERE NOT EXISTS (SELECT FROM larder.version)
     """,
     """
     CREATE TABLE IF NOT EXISTS larder.node (
@@ -75,7 +85,20 @@ struct Schema: Sendable {
       PRIMARY KEY (store, position, part))
     """,
     "ALTER TABLE larder.snapshot ALTER bytes SET STORAGE EXTERNAL",
-  ].enumerated().map { Statement("larder_create_\($0.offset)", $0.element) }
+  ]
+
+  /// Version 2: large values that are no longer in commits.
+  private static let valueTable = [
+    """
+    CREATE TABLE IF NOT EXISTS larder.value (
+      store bigint NOT NULL,
+      position bigint NOT NULL,
+      start bigint NOT NULL,
+      bytes bytea NOT NULL,
+      PRIMARY KEY (store, position, start))
+    """,
+    "ALTER TABLE larder.value ALTER bytes SET STORAGE EXTERNAL",
+  ]
 
   /// Checks a new connection, and creates the tables unless they exist.
   /// - Throws: Also if the database could lose what it has acknowledged, or has tables of another version.
@@ -99,12 +122,15 @@ struct Schema: Sendable {
       throw .unavailable(
         "the database has no synchronous standby, which cluster.require-standby demands: set synchronous_standby_names")
     }
-    if !row.boolean(6) { _ = try run(Self.creation) }
-    let version = try run([Self.readVersion])[0].rows.first?.integer(0)
+    var version = row.boolean(6) ? try run([Self.readVersion])[0].rows.first?.integer(0) ?? 0 : 0
+    while (0..<Self.version).contains(version) {
+      _ = try run(Self.migrations[Int(version)])
+      version += 1
+    }
     guard version == Self.version else {
       throw .unavailable(
-        "the schema larder of the database has version \(version.map { "\($0)" } ?? "?"), and this program needs "
-          + "\(Self.version): use the larderd that belongs to it")
+        "the schema larder of the database has version \(version), and this program needs \(Self.version): use the "
+          + "larderd that belongs to it")
     }
   }
 }

@@ -8,24 +8,32 @@ package final class FollowedStore: Sendable {
   package let store: Store
   package let id: StoreID
   private let reader: StoreReader
+  private let log: any SharedLog
   private let records: any StoreRecords
   /// Locked while changes are made.
   private let place: Lock<LogPlace>
   /// The epoch of the leader whose history is known to be that of the store; 0 for none.
   private let knownEpoch = Atomic<Int64>(0)
+  /// The position of the newest snapshot that is known.
+  private let snapshotPosition = Atomic<Int64>(0)
 
   /// Reads the store from the log. May wait for the network, and for long.
   package init(
     _ name: StoreName, _ specification: StoreSpecification, _ id: StoreID, in log: any SharedLog,
-    budgets: StoreBudgets = StoreBudgets(), at now: ClockReading
+    keepingValuesIn cache: ValueCache, budgets: StoreBudgets = StoreBudgets(), at now: ClockReading
   ) throws {
-    self.id = id
-    reader = StoreReader(log: log, store: id, name: name, durability: specification.durability)
+    (self.id, self.log) = (id, log)
+    reader = StoreReader(
+      log: log, store: id, name: name, durability: specification.durability,
+      values: StoreValues(of: id, name, in: log, keptIn: cache))
     records = ReplicatedRecords(log: log, store: id)
     var map = EntryMap(budgets: budgets)
     place = Lock(try reader.load(upTo: nil, into: &map, at: now))
     store = try Store(following: name, specification, map: map, records: records)
   }
+
+  /// What reads the store's large values.
+  var values: StoreValues { reader.values }
 
   /// The position of the last commit that was read.
   package var position: Int64 { place.withLock { $0.position } }
@@ -43,7 +51,8 @@ package final class FollowedStore: Sendable {
           guard try store.hasHistory(in: records) else { return false }
           knownEpoch.store(commit.epoch, ordering: .relaxed)
         }
-        try store.replaying { map in try reader.replay(commit, after: &place, into: &map, at: now) }
+        let locations = try store.replaying { map in try reader.replay(commit, after: &place, into: &map, at: now) }
+        store.updateLocations(locations)
       }
       return true
     }
@@ -54,6 +63,33 @@ package final class FollowedStore: Sendable {
 
   /// Creates and deletes indexes as the other server has.
   func followIndexes() throws { try store.followIndexes(in: records) }
+
+  /// Whether a snapshot of the store is worth it.
+  var isSnapshotDue: Bool {
+    place.withLock { $0.byteCount } >= store.read { SnapshotWriter.threshold($0) }
+  }
+
+  /// Writes a snapshot of the store to the log, unless another server just has.
+  /// - Throws: Also if the store has ended.
+  func writeSnapshot() throws {
+    let newest = try log.snapshot(of: id)?.position ?? 0
+    let isCurrent = newest == snapshotPosition.exchange(newest, ordering: .relaxed)
+    let begun = place.withLock { place -> (snapshot: Snapshot, place: LogPlace)? in
+      if isCurrent, place.position > newest { return store.takeSnapshot().map { ($0, place) } }
+      place.byteCount = 0
+      return nil
+    }
+    guard let begun else { return }
+    var writer = SnapshotWriter(begun.snapshot, at: begun.place.position)
+    defer { store.endSnapshot(begun.snapshot) }
+    while true {
+      guard let snapshot = try writer.writePart(store, to: log, of: id) else { continue }
+      if try log.finish(snapshot, of: id, in: begun.place) {
+        snapshotPosition.store(snapshot.position, ordering: .relaxed)
+      }
+      return place.withLock { $0.byteCount -= begun.place.byteCount }
+    }
+  }
 
   /// Ends the store, and hands what it has over to a server that leads it now, with the commits that were not read yet.
   /// - Parameters:

@@ -17,13 +17,22 @@ final class Follower: Sendable {
 
   private let log: any SharedLog
   private let membership: Membership
+  private let cache: ValueCache
   private let state = Lock(State())
+  /// Where snapshots are written, one after the other.
+  private let snapshots = DispatchQueue(label: "larder.snapshots", qos: .utility)
   private let stopping = DispatchSemaphore(value: 0)
   private let stopped = DispatchSemaphore(value: 0)
 
+  /// A store to follow.
+  struct Order {
+    let store: StoreDescription
+    /// Whether this server is to write its snapshots.
+    let writesSnapshots: Bool
+  }
+
   private struct State {
-    /// The stores to follow.
-    var wanted: [StoreID: StoreDescription] = [:]
+    var wanted: [StoreID: Order] = [:]
     var stores: [StoreID: FollowedStore] = [:]
     /// The store whose indexes were looked at last, and when.
     var lastIndexLook: (store: StoreID, time: UInt64) = (0, 0)
@@ -32,10 +41,12 @@ final class Follower: Sendable {
     var failures: [StoreID: String] = [:]
     var budgets = StoreBudgets()
     var lastProof: UInt64 = 0
+    /// Whether a snapshot is being written.
+    var isWritingSnapshot = false
   }
 
-  init(_ membership: Membership, in log: any SharedLog) {
-    (self.membership, self.log) = (membership, log)
+  init(_ membership: Membership, in log: any SharedLog, keepingValuesIn cache: ValueCache) {
+    (self.membership, self.log, self.cache) = (membership, log, cache)
     DispatchQueue(label: "larder.follower", qos: .userInitiated).async { [self] in
       var pause = Self.pauses.upperBound
       while stopping.wait(timeout: .now() + .milliseconds(pause)) == .timedOut {
@@ -50,10 +61,12 @@ final class Follower: Sendable {
     stopping.signal()
     stopped.wait()
     follow([:], StoreBudgets())
+    // A snapshot ends with its store.
+    snapshots.sync {}
   }
 
   /// Follows these stores from now on, and no others.
-  func follow(_ stores: [StoreID: StoreDescription], _ budgets: StoreBudgets) {
+  func follow(_ stores: [StoreID: Order], _ budgets: StoreBudgets) {
     let ended = state.withLock { state in
       state.wanted = stores
       state.budgets = budgets
@@ -90,7 +103,7 @@ final class Follower: Sendable {
   /// - Returns: Whether anything was.
   private func look() -> Bool {
     let now = ClockReading.now
-    for (id, description) in missingStores(at: now.monotonic) { open(id, description, at: now) }
+    for (id, store) in missingStores(at: now.monotonic) { open(id, store, at: now) }
     let stores = state.withLock { $0.stores }
     guard !stores.isEmpty else { return false }
     let positions = stores.mapValues(\.position)
@@ -112,8 +125,23 @@ final class Follower: Sendable {
         close(id, retryingAt: now.monotonic + Self.retryPause, because: "\(error)")
       }
     }
+    writeSnapshotIfDue()
     try? storeWhoseIndexesAreDue(at: now.monotonic)?.followIndexes()
     return isBusy
+  }
+
+  private func writeSnapshotIfDue() {
+    let stores = state.withLock { state in
+      state.isWritingSnapshot
+        ? [] : state.stores.filter { state.wanted[$0.key]?.writesSnapshots ?? false }.map(\.value)
+    }
+    guard let store = stores.first(where: \.isSnapshotDue) else { return }
+    state.withLock { $0.isWritingSnapshot = true }
+    snapshots.async { [self] in
+      // What fails here is tried again when the next commits are read.
+      try? store.writeSnapshot()
+      state.withLock { $0.isWritingSnapshot = false }
+    }
   }
 
   private func storeWhoseIndexesAreDue(at now: UInt64) -> FollowedStore? {
@@ -128,7 +156,9 @@ final class Follower: Sendable {
 
   private func missingStores(at now: UInt64) -> [(StoreID, StoreDescription)] {
     state.withLock { state in
-      state.wanted.filter { state.stores[$0.key] == nil && now >= state.retryTimes[$0.key, default: 0] }.map { $0 }
+      state.wanted.filter { state.stores[$0.key] == nil && now >= state.retryTimes[$0.key, default: 0] }.map {
+        ($0.key, $0.value.store)
+      }
     }
   }
 
@@ -137,7 +167,7 @@ final class Follower: Sendable {
     let store: FollowedStore
     do {
       store = try FollowedStore(
-        description.name, description.specification, id, in: log, budgets: budgets, at: now)
+        description.name, description.specification, id, in: log, keepingValuesIn: cache, budgets: budgets, at: now)
     } catch {
       return close(id, retryingAt: now.monotonic + Self.retryPause, because: "\(error)")
     }

@@ -20,12 +20,16 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   let log: any SharedLog
   private let leadership: Leadership
   private let life: Membership.Life
-  /// The position of the last commit.
-  private var position: Int64
+  /// The last commit.
+  private var place: LogPlace
   private var lastRevision: UInt64
   /// How much of the records of a write that has failed was appended all the same, in pieces.
   private var appendedPieceCount = 0
-  private var snapshots: SnapshotSchedule
+  /// Where the large values are that were appended with these pieces.
+  private var appendedLocations: [ValueLocation] = []
+  private let values: StoreValues
+  private var upkeep: LogUpkeep
+  private let expectsSnapshots = Atomic(false)
   private var writtenByteCount = 0
   private let isDeposed = Atomic(false)
   private let successor = Lock<Int64?>(nil)
@@ -39,13 +43,13 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   static let pieceByteCount = 1 << 20
 
   init(
-    _ leadership: Leadership, at place: LogPlace, lastRevision: UInt64, as life: Membership.Life,
+    _ leadership: Leadership, at place: LogPlace, lastRevision: UInt64, values: StoreValues, as life: Membership.Life,
     in log: any SharedLog
   ) {
-    (self.leadership, position, self.lastRevision) = (leadership, place.position, lastRevision)
-    (self.life, self.log) = (life, log)
+    (self.leadership, self.place, self.lastRevision) = (leadership, place, lastRevision)
+    (self.life, self.log, self.values) = (life, log, values)
     records = ReplicatedRecords(log: log, store: leadership.store, leadership: leadership)
-    snapshots = SnapshotSchedule(of: leadership, in: log, byteCount: place.byteCount)
+    upkeep = LogUpkeep(of: leadership.store, values, in: log, byteCount: place.byteCount)
     publishFigures()
   }
 
@@ -68,12 +72,19 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
       let bytes = unsafe Array(records[piece.range])
       try append(
         LogCommit(
-          position: position + 1, epoch: leadership.epoch, lastRevision: piece.lastRevision, records: bytes))
+          position: place.position + 1, epoch: leadership.epoch, lastRevision: piece.lastRevision, records: bytes))
       appendedPieceCount += 1
+      guard separatedCount > 0 else { continue }
+      let locations = unsafe bytes.withRecords { records in
+        unsafe ValueLocation.all(in: records, ofCommitAt: place.position, in: values)
+      }
+      values.keep(locations, in: bytes)
+      appendedLocations += locations
     }
+    defer { appendedLocations = [] }
     appendedPieceCount = 0
     publishFigures()
-    return []
+    return appendedLocations
   }
 
   private func append(_ commit: LogCommit) throws(EngineError) {
@@ -88,9 +99,9 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
       throw Self.deposed
     }
     syncTimes?.note(nanoseconds: monotonicNanoseconds() - begun)
-    (position, lastRevision) = (commit.position, commit.lastRevision)
+    (place.position, place.epoch, lastRevision) = (commit.position, commit.epoch, commit.lastRevision)
     writtenByteCount += commit.records.count
-    snapshots.didAppend(commit.records.count)
+    upkeep.didAppend(commit)
   }
 
   /// Returns whether a commit that could not be appended was by an earlier attempt.
@@ -120,13 +131,8 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
     guard !hasLostStore else { return false }
     defer { publishFigures() }
     do throws(SharedLogError) {
-      switch try snapshots.advance(position: position, lastRevision: lastRevision, context) {
-      case .nothing: return false
-      case .unfinished: return true
-      case .deposed:
-        isDeposed.store(true, ordering: .relaxed)
-        return false
-      }
+      return try upkeep.advance(
+        at: place, lastRevision: lastRevision, expectingSnapshots: expectsSnapshots.load(ordering: .relaxed), context)
     } catch { throw EngineError(error) }
   }
 
@@ -143,14 +149,19 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   /// Chooses the node that is to lead the store when the engine is closed. From any thread.
   func chooseSuccessor(_ node: Int64) { successor.withLock { $0 = node } }
 
-  package var figures: [(name: String, value: UInt64)] { publishedFigures.withLock { figures in figures } }
+  /// Sets whether another server is to write the store's snapshots. From any thread.
+  func expectSnapshots(_ expects: Bool) { expectsSnapshots.store(expects, ordering: .relaxed) }
+
+  package var figures: [(name: String, value: UInt64)] {
+    publishedFigures.withLock { figures in figures } + [("replicated_value_reads_total", UInt64(values.readCount))]
+  }
 
   private func publishFigures() {
     let figures = [
-      (name: "replicated_position", value: UInt64(position)),
-      ("replicated_log_bytes", UInt64(snapshots.byteCount)),
+      (name: "replicated_position", value: UInt64(place.position)),
+      ("replicated_log_bytes", UInt64(upkeep.byteCount)),
       ("replicated_written_bytes_total", UInt64(writtenByteCount)),
-      ("replicated_snapshots_total", UInt64(snapshots.count)),
+      ("replicated_snapshots_total", UInt64(upkeep.snapshotCount)),
     ]
     publishedFigures.withLock { $0 = figures }
   }

@@ -11,17 +11,22 @@ package final class Replication: SharedStores {
     let log: any SharedLog
     let membership: Membership
     let follower: Follower
+    fileprivate let cache: ValueCache
     private let heartbeat: Heartbeat
 
     /// - Parameters:
     ///   - node: The server's name in the cluster.
     ///   - address: Where its clients connect.
     ///   - lease: How long it may answer reads after a beat, in milliseconds.
-    package init(_ name: DatabaseName, _ log: any SharedLog, node: String, address: String, lease: UInt64) {
-      (self.name, self.log) = (name, log)
+    ///   - valueCache: How many of the large values that are read from the database stay in memory, in bytes.
+    package init(
+      _ name: DatabaseName, _ log: any SharedLog, node: String, address: String, lease: UInt64,
+      valueCache: Int = 64 << 20
+    ) {
+      (self.name, self.log, cache) = (name, log, ValueCache(byteCount: valueCache))
       membership = Membership(node, address: address, lease: lease, in: log)
       heartbeat = Heartbeat(membership)
-      follower = Follower(membership, in: log)
+      follower = Follower(membership, in: log, keepingValuesIn: cache)
     }
 
     fileprivate func leave() {
@@ -85,7 +90,8 @@ package final class Replication: SharedStores {
     guard let life = database.membership.life else {
       throw .engineUnavailable("this server has not joined the cluster of the database \(database.name)")
     }
-    return StoreOpener(log: database.log, membership: database.membership, life: life)
+    return StoreOpener(
+      log: database.log, membership: database.membership, life: life, keepingValuesIn: database.cache)
   }
 
   private func remove(_ name: StoreName, _ specification: StoreSpecification) throws {
@@ -115,7 +121,7 @@ package final class Replication: SharedStores {
     let live = try database.membership.liveNodes()
     let own = database.membership.life?.node
     var stores: [JSONValue] = []
-    var toFollow: [StoreID: StoreDescription] = [:]
+    var toFollow: [StoreID: Follower.Order] = [:]
     for state in try database.log.stores() {
       guard let name = try? StoreName(state.name) else { continue }
       let leader = state.leader.flatMap { live[$0] }
@@ -125,6 +131,8 @@ package final class Replication: SharedStores {
         json["staleness"] = .integer(Int64(clamping: freshness.staleness(at: monotonicMilliseconds())))
       }
       stores.append(json)
+      let snapshotWriter = Placement.node(for: state.name, of: live.values.filter { $0.node != state.leader })
+      engine(of: name)?.expectSnapshots(snapshotWriter != nil)
       guard !served.contains(name) else { continue }
       // A store that nobody leads is kept: this server may be its next leader.
       let isLedElsewhere = leader.map { $0.node != own } ?? false
@@ -132,7 +140,9 @@ package final class Replication: SharedStores {
       if isShared, isLedElsewhere || database.follower.store(state.id) != nil,
         let specification = try? specification(of: state, in: database)
       {
-        toFollow[state.id] = StoreDescription(name: name, specification: specification)
+        toFollow[state.id] = Follower.Order(
+          store: StoreDescription(name: name, specification: specification),
+          writesSnapshots: snapshotWriter?.node == own)
         survey.followFailures[name] = database.follower.failure(of: state.id)
       }
       if let leader, leader.node != own {
@@ -191,7 +201,7 @@ package final class Replication: SharedStores {
   }
 
   package func chooseSuccessor(of store: StoreName, _ node: String) throws(StorageError) -> StoreElsewhere {
-    guard let engine = state.withLock({ $0.engines[store]?.engine }) else { throw .unknownStore(store) }
+    guard let engine = engine(of: store) else { throw .unknownStore(store) }
     for database in databases where database.log === engine.log {
       let live: [Node: NodeState]
       do throws(SharedLogError) { live = try database.membership.liveNodes() } catch {
@@ -207,6 +217,9 @@ package final class Replication: SharedStores {
     }
     throw .unknownStore(store)
   }
+
+  /// The engine of a store that was opened here.
+  private func engine(of store: StoreName) -> ReplicatedEngine? { state.withLock { $0.engines[store]?.engine } }
 
   /// Leaves all clusters. The server's stores are closed.
   package func leave() { for database in databases { database.leave() } }

@@ -1,3 +1,5 @@
+import Storage
+
 /// The log of a cluster: which nodes and stores there are, who leads each store, and the commits of each.
 ///
 /// Everything that servers agree on, they agree on here, by conditional writes: a commit is appended at a position that
@@ -79,9 +81,25 @@ package protocol SharedLog: AnyObject, Sendable {
     from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
   ) throws(SharedLogError) -> [StoreID: LogTail]
 
-  /// Removes some of the commits before a position, and parts of snapshots.
+  /// Removes some of the commits before a position, and parts of snapshots, if a commit is in the log.
   /// - Returns: Whether there may be more.
-  func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool
+  func trim(_ store: StoreID, before position: Int64, in end: LogPlace) throws(SharedLogError) -> Bool
+
+  // MARK: Large values
+
+  /// Returns a part of a value, which is less than asked for if the value is no longer there.
+  func bytes(_ range: Range<Int>, of value: ValueReference, in store: StoreID) throws(SharedLogError) -> [UInt8]
+
+  /// Copies values, so that they stay when their commits are removed. Those that were copied already stay as they are.
+  func keep(_ values: [LogValue], of store: StoreID) throws(SharedLogError)
+
+  /// Returns some of the values that were kept, in order: those after one, from commits before a position.
+  func values(
+    of store: StoreID, after value: ValueReference, before position: Int64
+  ) throws(SharedLogError) -> [ValueReference]
+
+  /// Removes values that were kept, if a commit is in the log.
+  func remove(_ values: [ValueReference], of store: StoreID, in end: LogPlace) throws(SharedLogError)
 
   // MARK: Snapshots
 
@@ -93,9 +111,9 @@ package protocol SharedLog: AnyObject, Sendable {
   /// Adds a part of a snapshot, unless it is there.
   func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError)
 
-  /// Makes a snapshot the newest one, now that it has all of its parts.
-  /// - Returns: Whether the leadership was still in effect.
-  func finish(_ snapshot: LogSnapshot, under leadership: Leadership) throws(SharedLogError) -> Bool
+  /// Makes a snapshot the newest one, now that it has all of its parts, if a commit is in the log that has its revision.
+  /// - Returns: Whether it was, and the snapshot is newer than the one before.
+  func finish(_ snapshot: LogSnapshot, of store: StoreID, in end: LogPlace) throws(SharedLogError) -> Bool
 }
 
 /// Why a call to a shared log has failed.
@@ -183,6 +201,24 @@ package struct LogCommit: Equatable, Sendable {
 
   package init(position: Int64, epoch: Int64, lastRevision: UInt64, records: [UInt8]) {
     (self.position, self.epoch, self.lastRevision, self.records) = (position, epoch, lastRevision, records)
+  }
+}
+
+/// A place in the log of a store: a commit, and which leader's it is.
+package struct LogPlace: Sendable {
+  package var position: Int64
+  package var epoch: Int64
+  /// The size of the commits up to this place since the snapshot with which reading began, in bytes.
+  var byteCount = 0
+}
+
+/// A large value of a store, in one of its commits.
+package struct LogValue: Sendable {
+  package let reference: ValueReference
+  package let byteCount: Int
+
+  package init(reference: ValueReference, byteCount: Int) {
+    (self.reference, self.byteCount) = (reference, byteCount)
   }
 }
 

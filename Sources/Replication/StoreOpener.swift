@@ -6,9 +6,10 @@ package struct StoreOpener {
   private let log: any SharedLog
   private let membership: Membership
   private let life: Membership.Life
+  private let cache: ValueCache
 
-  package init(log: any SharedLog, membership: Membership, life: Membership.Life) {
-    (self.log, self.membership, self.life) = (log, membership, life)
+  package init(log: any SharedLog, membership: Membership, life: Membership.Life, keepingValuesIn cache: ValueCache) {
+    (self.log, self.membership, self.life, self.cache) = (log, membership, life, cache)
   }
 
   /// Opens a store, which is created unless it exists.
@@ -23,12 +24,15 @@ package struct StoreOpener {
       throw StorageError.engineUnavailable("\(error)")
     }
     do {
+      let followed = followed(leadership.store)
+      let values = followed?.values ?? StoreValues(of: leadership.store, store.name, in: log, keptIn: cache)
       let reader = StoreReader(
-        log: log, store: leadership.store, name: store.name, durability: store.specification.durability)
+        log: log, store: leadership.store, name: store.name, durability: store.specification.durability, values: values)
       let place =
-        try followed(leadership.store)?.takeOver(upTo: leadership.position, into: &map, at: store.now)
+        try followed?.takeOver(upTo: leadership.position, into: &map, at: store.now)
         ?? reader.load(upTo: leadership.position, into: &map, at: store.now, progress: progress)
-      return ReplicatedEngine(leadership, at: place, lastRevision: map.revisions.last, as: life, in: log)
+      return ReplicatedEngine(
+        leadership, at: place, lastRevision: map.revisions.last, values: values, as: life, in: log)
     } catch {
       // Another node may have more memory, or a better connection.
       try? log.release(leadership, to: nil)

@@ -1,14 +1,6 @@
 import Platform
 import Storage
 
-/// How far a store was read from the shared log: to a commit, and to which leader's.
-struct LogPlace {
-  var position: Int64
-  var epoch: Int64
-  /// The size of the commits since the snapshot with which reading began, in bytes.
-  var byteCount = 0
-}
-
 /// Reads the entries of a store from the shared log, and verifies them.
 struct StoreReader {
   /// How much of a log is read at a time, in bytes.
@@ -20,6 +12,7 @@ struct StoreReader {
   let store: StoreID
   let name: StoreName
   let durability: Durability?
+  let values: StoreValues
 
   /// Reads the newest snapshot, and the commits after it, into an empty map.
   /// - Parameter end: The position of the last commit to read; nil for the last one there is.
@@ -29,7 +22,7 @@ struct StoreReader {
     let snapshot = try log.snapshot(of: store)
     var loader = try RecordLoader(
       at: now, expecting: snapshot?.entryCount ?? 0, keeping: Self.feedByteCount,
-      notifiesImmediately: durability != .always, into: &map)
+      notifiesImmediately: durability != .always, values: values, into: &map)
     let partCount = snapshot?.partCount ?? 0
     if let snapshot {
       for number in 0..<partCount {
@@ -52,7 +45,7 @@ struct StoreReader {
         try verifying("its commit \(place.position + 1)") { () throws(RecordLoadingError) in
           guard commit.position == place.position + 1 else { throw .damaged("it is missing") }
           try unsafe commit.records.withRecords { (bytes) throws(RecordLoadingError) in
-            try unsafe loader.loadCommits(bytes, into: &map)
+            try unsafe loader.loadCommit(bytes, at: commit.position, into: &map)
           }
         }
         place.advance(to: commit)
@@ -79,7 +72,7 @@ struct StoreReader {
         throw StorageError.engineUnavailable("the database has lost commits that this server has read")
       }
       for commit in commits.dropFirst() where commit.position <= end {
-        try replay(commit, after: &place, into: &map, at: now)
+        for location in try replay(commit, after: &place, into: &map, at: now) { map.updateLocation(location) }
       }
       if place.position >= end { return }
       if commits.count == 1 { throw missing(place.position + 1) }
@@ -92,16 +85,20 @@ struct StoreReader {
   }
 
   /// Makes the changes of the commit after a place.
+  /// - Returns: Where its large values are, which are in memory now.
   func replay(
     _ commit: LogCommit, after place: inout LogPlace, into map: inout EntryMap, at now: ClockReading
-  ) throws {
+  ) throws -> [ValueLocation] {
+    var locations: [ValueLocation] = []
     try verifying("its commit \(place.position + 1)") { () throws(RecordLoadingError) in
       guard commit.position == place.position + 1 else { throw .damaged("it is missing") }
-      try unsafe commit.records.withRecords { (bytes) throws(RecordLoadingError) in
-        try unsafe map.replay(bytes, at: now)
+      locations = try unsafe commit.records.withRecords { (bytes) throws(RecordLoadingError) in
+        guard try unsafe map.replay(bytes, at: now) else { return [] }
+        return unsafe ValueLocation.all(in: bytes, ofCommitAt: commit.position, in: values)
       }
     }
     place.advance(to: commit)
+    return locations
   }
 
   private func missing(_ position: Int64) -> StorageError {
@@ -126,10 +123,10 @@ extension LogPlace {
 }
 
 extension [UInt8] {
-  fileprivate func withRecords<Failure: Error>(
-    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
-  ) throws(Failure) {
+  func withRecords<Result, Failure: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     let bytes = unsafe span.bytes
-    try unsafe bytes.withUnsafeBytes { (buffer) throws(Failure) in try unsafe body(buffer) }
+    return try unsafe bytes.withUnsafeBytes { (buffer) throws(Failure) in try unsafe body(buffer) }
   }
 }

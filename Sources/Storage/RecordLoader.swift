@@ -11,17 +11,20 @@ package struct RecordLoader {
   private var feed: ChangeFeed?
   private let feedByteCount: Int
   private let notifiesImmediately: Bool
+  private let values: any ValuesInCommits
 
   /// - Parameters:
   ///   - now: The current time.
   ///   - feedByteCount: The size of the latest changes that are kept for watches, in bytes.
   ///   - notifiesImmediately: Whether watches may see changes before they are durable.
   ///   - entries: About how many entries there are.
+  ///   - values: What reads separated values, which are not loaded.
   package init(
     at now: ClockReading, expecting entries: Int, keeping feedByteCount: Int, notifiesImmediately: Bool,
-    into map: inout EntryMap
+    values: any ValuesInCommits, into map: inout EntryMap
   ) throws(RecordLoadingError) {
     (self.now, self.feedByteCount, self.notifiesImmediately) = (now, feedByteCount, notifiesImmediately)
+    self.values = values
     do throws(StorageError) { try map.beginLoading(entries: entries) } catch { throw .noMemory(error) }
   }
 
@@ -30,7 +33,8 @@ package struct RecordLoader {
   package mutating func loadSnapshot(
     _ bytes: UnsafeRawBufferPointer, revision: UInt64, into map: inout EntryMap
   ) throws(RecordLoadingError) {
-    try load(unsafe CommitReader(bytes), into: &map) { loader, operation throws(RecordLoadingError) in
+    let reader = unsafe CommitReader(bytes, mayHaveReferences: true)
+    try load(reader, ofCommitAt: nil, into: &map) { loader, operation throws(RecordLoadingError) in
       guard operation.kind == .single || operation.kind == .list, (1...revision).contains(operation.revision),
         unsafe loader.lastKey.isEmpty || loader.lastKey.lexicographicallyPrecedes(operation.key)
       else { throw .damaged("the records of a snapshot are out of order") }
@@ -41,13 +45,14 @@ package struct RecordLoader {
     lastRevision = revision
   }
 
-  /// Loads the records of commits, whose revisions ascend. Skips those that the snapshot includes.
-  package mutating func loadCommits(
-    _ bytes: UnsafeRawBufferPointer, into map: inout EntryMap
+  /// Loads the records of a commit. Revisions ascend. Skips those that the snapshot includes.
+  package mutating func loadCommit(
+    _ bytes: UnsafeRawBufferPointer, at position: Int64, into map: inout EntryMap
   ) throws(RecordLoadingError) {
     let first = lastRevision
     beginFeed()
-    try load(unsafe CommitReader(bytes), into: &map) { loader, operation throws(RecordLoadingError) in
+    try load(unsafe CommitReader(bytes), ofCommitAt: position, into: &map) {
+      loader, operation throws(RecordLoadingError) in
       guard operation.revision > first else { return false }
       guard operation.revision >= loader.lastRevision, CommitBuffer.revisions.contains(operation.revision) else {
         throw .damaged("revisions are out of order")
@@ -84,20 +89,27 @@ package struct RecordLoader {
     return lastRevision
   }
 
-  /// - Parameter accepts: Returns whether an operation is to be loaded.
+  /// - Parameters:
+  ///   - position: The position of the commit; nil for a snapshot.
+  ///   - accepts: Returns whether an operation is to be loaded.
   private mutating func load(
-    _ reader: CommitReader, into map: inout EntryMap,
+    _ reader: CommitReader, ofCommitAt position: Int64?, into map: inout EntryMap,
     where accepts: (inout RecordLoader, CommitOperation) throws(RecordLoadingError) -> Bool
   ) throws(RecordLoadingError) {
     var reader = reader
     while let operation = try reader.nextVerified() {
       guard try accepts(&self, operation) else { continue }
-      do throws(StorageError) { try apply(operation, to: &map) } catch { throw .noMemory(error) }
+      let reference =
+        operation.reference ?? position.map { ValueReference(position: $0, offset: operation.valueOffset) }
+      do throws(StorageError) { try apply(operation, at: reference, to: &map) } catch { throw .noMemory(error) }
     }
     do throws(StorageError) { try loader.flush(into: &map) } catch { throw .noMemory(error) }
   }
 
-  private mutating func apply(_ operation: CommitOperation, to map: inout EntryMap) throws(StorageError) {
+  /// - Parameter reference: Where the value is, if it is in a commit.
+  private mutating func apply(
+    _ operation: CommitOperation, at reference: ValueReference?, to map: inout EntryMap
+  ) throws(StorageError) {
     let revision = operation.revision
     switch operation.kind {
     case .single, .list:
@@ -106,6 +118,11 @@ package struct RecordLoader {
       }
       let expiry = operation.expiry == 0 ? 0 : now.monotonic(ofWall: operation.expiry)
       let kind: EntryKind = operation.kind == .single ? .single : .list
+      if let reference, operation.isSeparated {
+        let value = SeparatedValue(
+          reference, byteCount: operation.valueByteCount, checksum: operation.valueChecksum, in: values)
+        return unsafe try loader.put(operation.key, value, kind: kind, expiry: expiry, revision: revision, into: &map)
+      }
       unsafe try loader.put(
         operation.key, operation.value, kind: kind, expiry: expiry, revision: revision, into: &map)
     case .delete: unsafe try loader.remove(operation.key, revision: revision, from: &map)

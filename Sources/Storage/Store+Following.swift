@@ -26,13 +26,14 @@ extension Store {
   }
 
   /// Makes changes of the other server, and notifies those who watch the store.
-  package func replaying(_ body: (inout EntryMap) throws -> Void) throws {
-    let waiters = try access { map in
+  package func replaying<Result: Sendable>(_ body: (inout EntryMap) throws -> Result) throws -> Result {
+    let (result, waiters) = try access { map in
       let end = map.feed?.end
-      try body(&map)
-      return map.feed?.end == end ? [] : map.drainChangeWaiters()
+      let result = try body(&map)
+      return (result, map.feed?.end == end ? [] : map.drainChangeWaiters())
     }
     for waiter in waiters { waiter.storeDidChange() }
+    return result
   }
 
   /// Creates and deletes indexes so that the store has those that the other server has recorded.

@@ -247,12 +247,16 @@ extension Store: CommitSource {
       let limit = min(byteCount, buffer.count + Self.recordBytesPerAccess)
       next += try accessInTurn { map throws(StorageError) in
         try map.scan(ranks: next..<snapshot.count, reverse: false, in: snapshot, now: now.monotonic) { entry in
-          guard let value = unsafe entry.value else {
-            preconditionFailure("a store with values in files has snapshots of its own")
+          let kind: CommitBuffer.Kind = entry.kind == .list ? .list : .single
+          let expiry = entry.expiry == 0 ? 0 : now.wall(ofMonotonic: entry.expiry)
+          if let value = unsafe entry.value {
+            unsafe buffer.put(entry.key, value, kind: kind, expiry: expiry, revision: entry.revision)
+          } else if let value = entry.separatedValue, let reference = value.reference {
+            unsafe buffer.put(
+              entry.key, referringTo: value, at: reference, kind: kind, expiry: expiry, revision: entry.revision)
+          } else {
+            preconditionFailure("an engine that keeps values in files has snapshots of its own")
           }
-          unsafe buffer.put(
-            entry.key, value, kind: entry.kind == .list ? .list : .single,
-            expiry: entry.expiry == 0 ? 0 : now.wall(ofMonotonic: entry.expiry), revision: entry.revision)
           return buffer.count < limit
         }
       }

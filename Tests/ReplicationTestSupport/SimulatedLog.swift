@@ -1,5 +1,6 @@
 import Platform
 import Replication
+import Storage
 
 /// A shared log in memory, whose database has a primary and a standby, and whose network may fail under a seed.
 ///
@@ -38,6 +39,7 @@ package final class SimulatedLog: SharedLog, Sendable {
     package var commits: [StoreID: [Int64: LogCommit]] = [:]
     package var parts: [StoreID: [Int64: [Int: [UInt8]]]] = [:]
     package var snapshots: [StoreID: LogSnapshot] = [:]
+    package var values: [StoreID: [ValueReference: [UInt8]]] = [:]
     var lastID: Int64 = 0
   }
 
@@ -57,6 +59,9 @@ package final class SimulatedLog: SharedLog, Sendable {
 
   /// Loses what only the primary has.
   package func failOver() { state.withLock { $0.primary = $0.standby } }
+
+  /// What the log has.
+  package var contents: Contents { state.withLock { $0.primary } }
 
   /// Changes what the log has, behind everybody's back.
   package func change(_ body: (inout Contents) -> Void) {
@@ -213,6 +218,7 @@ package final class SimulatedLog: SharedLog, Sendable {
       contents.commits[leadership.store] = nil
       contents.parts[leadership.store] = nil
       contents.snapshots[leadership.store] = nil
+      contents.values[leadership.store] = nil
       contents.items[leadership.store] = nil
     }
   }
@@ -275,12 +281,66 @@ package final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  package func trim(_ store: StoreID, before position: Int64) throws(SharedLogError) -> Bool {
+  /// Changes something of a store if a commit is in its log.
+  private func change(
+    _ store: StoreID, in end: LogPlace, _ change: (inout Contents) -> Bool
+  ) throws(SharedLogError) -> Bool {
     try call { contents in
       var contents = contents
+      guard contents.commits[store]?[end.position]?.epoch == end.epoch, change(&contents) else { return (false, nil) }
+      return (true, contents)
+    }
+  }
+
+  package func trim(_ store: StoreID, before position: Int64, in end: LogPlace) throws(SharedLogError) -> Bool {
+    _ = try change(store, in: end) { contents in
       contents.commits[store] = contents.commits[store]?.filter { $0.key >= position }
       contents.parts[store] = contents.parts[store]?.filter { $0.key >= position }
-      return (false, contents)
+      return true
+    }
+    return false
+  }
+
+  // MARK: Large values
+
+  package func bytes(
+    _ range: Range<Int>, of value: ValueReference, in store: StoreID
+  ) throws(SharedLogError) -> [UInt8] {
+    try call { contents in
+      if let kept = contents.values[store]?[value] { return (Array(kept[range.clamped(to: kept.indices)]), nil) }
+      guard let records = contents.commits[store]?[value.position]?.records.dropFirst(value.offset) else {
+        return ([], nil)
+      }
+      return (Array(records.dropFirst(range.lowerBound).prefix(range.count)), nil)
+    }
+  }
+
+  package func keep(_ values: [LogValue], of store: StoreID) throws(SharedLogError) {
+    try call { contents in
+      var contents = contents
+      for value in values where contents.values[store]?[value.reference] == nil {
+        guard let records = contents.commits[store]?[value.reference.position]?.records else { continue }
+        contents.values[store, default: [:]][value.reference] = Array(
+          records.dropFirst(value.reference.offset).prefix(value.byteCount))
+      }
+      return ((), contents)
+    }
+  }
+
+  package func values(
+    of store: StoreID, after value: ValueReference, before position: Int64
+  ) throws(SharedLogError) -> [ValueReference] {
+    func key(_ value: ValueReference) -> (Int64, Int) { (value.position, value.offset) }
+    return try call { contents in
+      let values = (contents.values[store] ?? [:]).keys.filter { key($0) > key(value) && $0.position < position }
+      return (Array(values.sorted { key($0) < key($1) }.prefix(2)), nil)
+    }
+  }
+
+  package func remove(_ values: [ValueReference], of store: StoreID, in end: LogPlace) throws(SharedLogError) {
+    _ = try change(store, in: end) { contents in
+      for value in values { contents.values[store]?[value] = nil }
+      return true
     }
   }
 
@@ -304,8 +364,12 @@ package final class SimulatedLog: SharedLog, Sendable {
     }
   }
 
-  package func finish(_ snapshot: LogSnapshot, under leadership: Leadership) throws(SharedLogError) -> Bool {
-    try change(under: leadership) { contents, _ in contents.snapshots[leadership.store] = snapshot }
+  package func finish(_ snapshot: LogSnapshot, of store: StoreID, in end: LogPlace) throws(SharedLogError) -> Bool {
+    try change(store, in: end) { contents in
+      guard contents.snapshots[store]?.position ?? 0 < snapshot.position else { return false }
+      contents.snapshots[store] = snapshot
+      return true
+    }
   }
 }
 

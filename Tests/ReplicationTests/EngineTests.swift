@@ -7,74 +7,11 @@ import Storage
 import Testing
 
 /// Replicated stores in catalogs, as in two servers with one database.
-struct EngineTests {
+struct EngineTests: ReplicatedStoreTests {
   private let log = SimulatedLog()
 
-  private final class Server {
-    let replication: Replication
-    let catalog: StoreCatalog
-    let database: Replication.Database
-
-    init(_ name: String, _ log: SimulatedLog, lease: UInt64 = 200, sharing patterns: [StorePattern]? = nil) {
-      database = Replication.Database(DatabaseName("main")!, log, node: name, address: "at-\(name)", lease: lease)
-      replication = Replication([database], sharing: patterns)
-      catalog = StoreCatalog(engines: .builtIn + [replication.engine])
-      look()
-    }
-
-    @discardableResult
-    func look() -> (lost: [StoreName], survey: SharedStoreSurvey) {
-      catalog.update(from: replication, onOpen: { _, _ in }, onFailure: { _, _ in })
-    }
-
-    /// The store `s` while another server leads it.
-    var followed: Store? { (try? StoreName("s")).flatMap { replication.followedStore($0) } }
-
-    func create(_ name: String = "s", _ specification: String = "replicated") throws -> Store {
-      try catalog.create(StoreName(name), catalog.specification(specification))
-    }
-
-    func stop() {
-      catalog.close()
-      replication.leave()
-    }
-  }
-
-  private func put(_ key: String, _ value: [UInt8], in store: Store, expiry: UInt64 = 0) throws -> UInt64 {
-    let revision = try store.access { map throws(StorageError) in
-      let key = Array(key.utf8)
-      let revision = map.revisions.last + 1
-      try unsafe map.put(key.span.bytes, value.span.bytes, expiry: expiry, revision: revision)
-      return revision
-    }
-    store.wake()
-    try wait { store.commitWriter?.isDurable(revision) ?? true }
-    return revision
-  }
-
-  private func value(_ key: String, in store: Store) -> [UInt8]? {
-    store.access { map -> [UInt8]? in
-      let key = Array(key.utf8)
-      guard let entry = unsafe map.get(key.span.bytes, now: monotonicMilliseconds()), let bytes = unsafe entry.value
-      else {
-        return nil
-      }
-      return unsafe Array(bytes)
-    }
-  }
-
-  private func wait(_ seconds: UInt64 = 10, until condition: () throws -> Bool) throws {
-    let end = monotonicMilliseconds() + seconds * 1_000
-    while try !condition() {
-      try #require(monotonicMilliseconds() < end)
-      sleepBriefly()
-    }
-  }
-
-  private func sleepBriefly() { usleep(2_000) }
-
   @Test func `a store goes on where it was on another server, with its indexes and its incarnation`() throws {
-    let first = Server("a", log)
+    let first = TestNode("a", log)
     let store = try first.create()
     let large = [UInt8](repeating: 7, count: 100_000)
     _ = try put("small", Array(#"{"n":1}"#.utf8), in: store)
@@ -86,7 +23,7 @@ struct EngineTests {
     let last = try put("last", [2], in: store)
     let incarnation = store.incarnation
     first.stop()
-    let second = Server("b", log)
+    let second = TestNode("b", log)
     let copy = try second.catalog.open(StoreName("s"))
     #expect(copy.incarnation == incarnation)
     #expect(copy.access { $0.revisions.last } == last)
@@ -99,7 +36,7 @@ struct EngineTests {
   }
 
   @Test func `a store is followed with its indexes, and taken over without being read again`() throws {
-    let (first, second) = (Server("a", log), Server("b", log))
+    let (first, second) = (TestNode("a", log), TestNode("b", log))
     let store = try first.create()
     _ = try put("early", Array(#"{"n":1}"#.utf8), in: store)
     second.look()
@@ -130,7 +67,7 @@ struct EngineTests {
   }
 
   @Test func `a follower reads a store again if the database has lost what it has read`() throws {
-    let (first, second) = (Server("a", log), Server("b", log))
+    let (first, second) = (TestNode("a", log), TestNode("b", log))
     let store = try first.create()
     _ = try put("a", [1], in: store)
     second.look()
@@ -150,7 +87,7 @@ struct EngineTests {
   }
 
   @Test func `a follower begins again when the store's history does`() throws {
-    let (first, second, third) = (Server("a", log), Server("b", log), Server("c", log))
+    let (first, second, third) = (TestNode("a", log), TestNode("b", log), TestNode("c", log))
     let store = try first.create("s", "replicated?durability=none")
     _ = try put("a", [1], in: store)
     second.look()
@@ -174,7 +111,7 @@ struct EngineTests {
   }
 
   @Test func `a server leaves stores alone that it doesn't share, unless they are moved to it`() throws {
-    let (first, second) = (Server("a", log), Server("b", log, sharing: [try StorePattern("t*")]))
+    let (first, second) = (TestNode("a", log), TestNode("b", log, sharing: [try StorePattern("t*")]))
     let stores = [try first.create("s"), try first.create("t")]
     for store in stores { _ = try put("a", [1], in: store) }
     second.look()
@@ -194,7 +131,7 @@ struct EngineTests {
   }
 
   @Test func `a store that a follower can't read any further is left, and another one goes on`() throws {
-    let (first, second) = (Server("a", log), Server("b", log))
+    let (first, second) = (TestNode("a", log), TestNode("b", log))
     let stores = [try first.create("s"), try first.create("t")]
     for store in stores { _ = try put("a", [1], in: store) }
     second.look()
@@ -214,13 +151,13 @@ struct EngineTests {
   }
 
   @Test func `a store that may have lost what its clients saw gets another incarnation`() throws {
-    let first = Server("a", log)
+    let first = TestNode("a", log)
     let store = try first.create("s", "replicated?durability=none")
     let last = try put("a", [1], in: store)
     let incarnation = store.incarnation
     // The server dies: its life ends without a word.
     log.change { contents in contents.nodes = contents.nodes.map { $0.with(isLive: false) } }
-    let second = Server("b", log)
+    let second = TestNode("b", log)
     let copy = try second.catalog.open(StoreName("s"))
     #expect(copy.incarnation != incarnation && copy.access { $0.revisions.last } > last)
     #expect(value("a", in: copy) == [1])
@@ -228,11 +165,11 @@ struct EngineTests {
   }
 
   @Test func `a leader that another one has replaced notices it and writes no more`() throws {
-    let first = Server("a", log)
+    let first = TestNode("a", log)
     let store = try first.create()
     _ = try put("a", [1], in: store)
     log.change { contents in contents.nodes = contents.nodes.map { $0.with(isLive: false) } }
-    let second = Server("b", log)
+    let second = TestNode("b", log)
     let copy = try second.catalog.open(StoreName("s"))
     _ = try put("b", [2], in: copy)
     let revision = try store.access { map throws(StorageError) in
@@ -252,7 +189,7 @@ struct EngineTests {
   }
 
   @Test func `a store is opened from its snapshot and the commits after it`() throws {
-    let first = Server("a", log)
+    let first = TestNode("a", log)
     let store = try first.create()
     for round in 0..<12 {
       for key in 0..<20 { _ = try put("\(key)", [UInt8](repeating: UInt8(round), count: 50_000), in: store) }
@@ -261,7 +198,7 @@ struct EngineTests {
     let last = try put("last", [1], in: store)
     try wait { try log.commits(of: log.stores()[0].id, from: 0, upTo: .max)[0].position > 1 }
     first.stop()
-    let second = Server("b", log)
+    let second = TestNode("b", log)
     let copy = try second.catalog.open(StoreName("s"))
     #expect(copy.access { $0.contents.entries } == 21 && copy.access { $0.revisions.last } == last)
     for key in 0..<20 { #expect(value("\(key)", in: copy) == [UInt8](repeating: 11, count: 50_000)) }
@@ -282,16 +219,20 @@ struct EngineTests {
     }
 
     private static func depose(_ contents: inout SimulatedLog.Contents) {
-      guard let store = contents.stores.first, store.epoch == 1, contents.parts[store.id] != nil else { return }
+      guard let store = contents.stores.first, store.epoch == 1, contents.parts[store.id] != nil,
+        let last = contents.commits[store.id]?.values.max(by: { $0.position < $1.position })
+      else { return }
       contents.stores[0] = StoreState(
         id: store.id, name: store.name, specification: store.specification, epoch: 2, leader: nil)
+      contents.commits[store.id]?[last.position + 1] = LogCommit(
+        position: last.position + 1, epoch: 2, lastRevision: last.lastRevision, records: [])
     }
   }
 
-  @Test func `a leader that is replaced while it writes a snapshot removes no commits`() throws {
+  @Test func `a leader that is replaced while it writes a snapshot loses nothing`() throws {
     let usurper = Usurper()
     let log = usurper.makeLog()
-    let first = Server("a", log)
+    let first = TestNode("a", log)
     let store = try first.create()
     var acknowledged = 0
     while !store.isLost, acknowledged < 1_000 {
@@ -306,16 +247,15 @@ struct EngineTests {
       if store.commitWriter?.isDurable(revision) == true { acknowledged += 1 }
     }
     #expect(store.isLost && acknowledged > 100)
-    #expect(try log.commits(of: log.stores()[0].id, from: 0, upTo: 1)[0].position == 1)
     first.stop()
-    let second = Server("b", log)
+    let second = TestNode("b", log)
     #expect(try second.catalog.open(StoreName("s")).access { $0.contents.entries } >= acknowledged)
     second.stop()
   }
 
   @Test(arguments: ["flip", "gap", "part"])
   func `a damaged log is not served`(_ damage: String) throws {
-    let first = Server("a", log)
+    let first = TestNode("a", log)
     let store = try first.create()
     for key in 0..<5 { _ = try put("\(key)", [1, 2, 3], in: store) }
     first.stop()
@@ -334,14 +274,14 @@ struct EngineTests {
         }
       }
     }
-    let second = Server("b", log)
+    let second = TestNode("b", log)
     let error = #expect(throws: StorageError.self) { try second.catalog.open(StoreName("s")) }
     #expect(error.map { "\($0)" }?.contains("damaged") == true || error.map { "\($0)" }?.contains("missing") == true)
     second.stop()
   }
 
   @Test func `a dropped store is gone, and its name is free`() throws {
-    let (first, second) = (Server("a", log), Server("b", log))
+    let (first, second) = (TestNode("a", log), TestNode("b", log))
     _ = try put("a", [1], in: first.create())
     second.look()
     #expect(throws: StorageError.self) { try second.catalog.drop(StoreName("s")) }
@@ -356,8 +296,8 @@ struct EngineTests {
   }
 
   @Test func `two servers of one name are noticed`() throws {
-    let first = Server("a", log, lease: 500)
-    let second = Server("a", log, lease: 500)
+    let first = TestNode("a", log, lease: 500)
+    let second = TestNode("a", log, lease: 500)
     try wait { second.look().survey.failure?.contains("another server is the node a") == true }
     first.stop()
     try wait { second.look().survey.failure == nil }

@@ -72,6 +72,8 @@ final class Simulation: @unchecked Sendable {
   /// Returns whether something happens that happens once in `n` times.
   private func oneIn(_ n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
 
+  private let cache = ValueCache(byteCount: 1 << 20)
+
   func run(steps: Int) {
     for _ in 0..<steps { act() }
   }
@@ -132,7 +134,7 @@ final class Simulation: @unchecked Sendable {
       guard let followed = member.followed else {
         guard let store = try log.stores().first else { return }
         member.followed = try FollowedStore(
-          StoreName("s"), StoreSpecification(.replicated), store.id, in: log, at: now)
+          StoreName("s"), StoreSpecification(.replicated), store.id, in: log, keepingValuesIn: cache, at: now)
         return
       }
       let tail = try log.commits(from: [followed.id: followed.position], upTo: 1, provenBy: nil)[followed.id]
@@ -146,7 +148,9 @@ final class Simulation: @unchecked Sendable {
     let name = try StoreName("s")
     let now = ClockReading(wall: clock, monotonic: clock)
     var isWarm = false
-    let engine = try StoreOpener(log: log, membership: member.membership, life: life).open(
+    let engine = try StoreOpener(
+      log: log, membership: member.membership, life: life, keepingValuesIn: cache
+    ).open(
       EngineOpening(
         name: name, specification: StoreSpecification(.replicated), folder: nil, fileSystem: LocalFileSystem(), now: now
       ),

@@ -302,6 +302,64 @@ class TakeoverChecks(ReplicatedCase):
         for number in range(100):
             self.assertEqual(orders.get(f"{number:03}").value, value + bytes([4]))
 
+    def test_large_values_stay_in_the_database(self) -> None:
+        nodes = first, second = [self.node(**{"cluster.value-cache": 1 << 20}) for _ in range(2)]
+        orders = self.created(first)
+        orders.ensure_index(["round"], name="by-round")
+
+        def document(number: int, round: int) -> bytes:
+            return json.dumps({"round": round, "number": number, "text": chr(97 + number) * 100_000}).encode()
+
+        rounds = 8
+        for round in range(rounds):
+            for number in range(20):
+                orders.put(f"{number:02}", document(number, round))
+        wait_for(
+            lambda: int(self.postgres.query("SELECT min(position) FROM larder.commit")) > 20, 20, "no commits were removed")
+        self.assertGreater(int(self.postgres.query("SELECT count(*) FROM larder.value")), 0)
+        self.assertLess(int(self.postgres.query("SELECT count(*) FROM larder.value")), 60)
+
+        def check(orders: Store) -> None:
+            for number in range(20):
+                self.assertEqual(orders.get(f"{number:02}").value, document(number, rounds - 1))
+            found = orders.find({"round": rounds - 1}, sort=["round"], limit=100)
+            self.assertEqual([entry.value for entry in found], [document(number, rounds - 1) for number in range(20)])
+            statistics = orders.stats()
+            self.assertEqual(statistics["values_on_disk"], 20)
+            self.assertLess(statistics["memory_bytes"], 1 << 20)
+
+        check(orders)
+        self.assertGreater(orders.stats()["replicated_value_reads_total"], 20)
+        first.kill()
+        check(self.served(second))
+        second.stop()
+        second.start()
+        orders = self.served(second)
+        check(orders)
+        self.postgres.stop()
+        with self.assertRaises(LarderError) as raised:
+            for number in range(20):
+                orders.get(f"{number:02}")
+        self.assertIs(raised.exception.outcome, Outcome.not_executed)
+        self.postgres.start()
+        wait_for(lambda: second.serves("orders"), 20, second.log)
+        check(self.served(second))
+        with second.client() as client:
+            client.drop("orders")
+        self.assertEqual(self.postgres.query("SELECT count(*) FROM larder.value"), "0")
+
+    def test_an_older_schema_is_migrated(self) -> None:
+        first = self.node()
+        self.created(first).put("large", bytes(50_000))
+        first.stop()
+        self.postgres.query("DROP TABLE larder.value; UPDATE larder.version SET version = 1")
+        nodes = [self.node() for _ in range(3)]
+        wait_for(lambda: any(node.serves("orders") for node in nodes), 20, nodes[0].log)
+        leader = next(node for node in nodes if node.serves("orders"))
+        self.assertEqual(self.served(leader).get("large").value, bytes(50_000))
+        self.assertEqual(self.postgres.query("SELECT version FROM larder.version"), "2")
+        self.assertEqual(self.postgres.query("SELECT count(*) FROM larder.value"), "0")
+
     def test_stores_from_the_settings(self) -> None:
         nodes = [self.node(stores=["carts=replicated?durability=interval:1s"]) for _ in range(2)]
         wait_for(lambda: any(node.serves("carts") for node in nodes), 10, nodes[0].log)
@@ -529,9 +587,9 @@ class DatabaseChecks(ReplicatedCase):
     def test_another_version_of_the_tables_is_refused(self) -> None:
         self.node().client().close()
         wait_for(lambda: self.postgres.query("SELECT to_regclass('larder.version') IS NOT NULL") == "t", 10, "no tables")
-        self.postgres.query("UPDATE larder.version SET version = 2")
+        self.postgres.query("UPDATE larder.version SET version = 3")
         node = self.node()
-        wait_for(lambda: "has version 2" in node.log, 10, node.log)
+        wait_for(lambda: "has version 3" in node.log, 10, node.log)
 
 
 @contextlib.contextmanager

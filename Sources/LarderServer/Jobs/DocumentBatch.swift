@@ -200,7 +200,7 @@ struct DocumentBatch: ~Copyable {
         (room) throws(SeparatedValueError) in unsafe try read(value, room)
       }
     } catch {
-      throw CommandFailure(.valueDamaged, MissingValue(value: value, offset: 0, key: bytes[entry.key]).message(error))
+      throw MissingValue(value: value, offset: 0, key: bytes[entry.key]).failure(error)
     }
   }
 }

@@ -233,7 +233,8 @@ private enum StoreFigureHelp {
     "replicated_position": "Position of the last commit in the shared log.",
     "replicated_log_bytes": "Size of the commits since the newest snapshot.",
     "replicated_written_bytes_total": "Bytes of commits appended to the shared log.",
-    "replicated_snapshots_total": "Snapshots written to the shared log.",
+    "replicated_snapshots_total": "Snapshots written to the shared log by the store's leader.",
+    "replicated_value_reads_total": "Reads of large values from the database.",
   ]
 }
 

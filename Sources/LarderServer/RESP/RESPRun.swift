@@ -102,7 +102,7 @@ struct RESPRun: ~Copyable {
       isRead = unsafe try value.readFromCache(into: room)
       // A transaction has changed something already.
       if !isRead, isTransaction { unsafe try value.read(into: room) }
-    } catch { throw .detour(.failure(.valueDamaged, "\(error)")) }
+    } catch { throw .detour(.failure(CommandFailure(error))) }
     guard isRead || isTransaction else { throw .detour(.needsValue(value)) }
     return unsafe body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer(room)))
   }

@@ -162,7 +162,7 @@ struct ReplyBuffer: ~Copyable {
         guard isRead else { return .onDisk(takeIncompleteReply(from: mark)) }
       } catch {
         truncate(to: mark)
-        return .failed(CommandFailure(.valueDamaged, missing.message(error)))
+        return .failed(missing.failure(error))
       }
     }
     missingValues.removeAll(keepingCapacity: true)

@@ -29,9 +29,21 @@ struct MissingValue {
   let offset: Int
   let key: ArraySlice<UInt8>
 
-  /// The message for a client when the value can't be read.
-  func message(_ error: SeparatedValueError) -> String {
-    "the value of \"\(String(decoding: key.prefix(128), as: UTF8.self))\": \(error)"
+  /// What a client is told when the value can't be read.
+  func failure(_ error: SeparatedValueError) -> CommandFailure {
+    CommandFailure(error, "the value of \"\(String(decoding: key.prefix(128), as: UTF8.self))\": ")
+  }
+}
+
+extension CommandFailure {
+  /// - Parameter subject: What the message begins with.
+  init(_ error: SeparatedValueError, _ subject: String = "") {
+    let code: ErrorCode =
+      switch error {
+      case .damaged, .failed: .valueDamaged
+      case .unavailable: .tooManyRequests
+      }
+    self.init(code, "\(subject)\(error)")
   }
 }
 
@@ -52,8 +64,8 @@ final class ValueRead: @unchecked Sendable {
   private let reply: IncompleteReply
   /// The complete reply.
   var bytes = ByteBuffer()
-  /// Why a value can't be read, for the client; nil if all were read.
-  private(set) var failure: String?
+  /// Why a value can't be read; nil if all were read.
+  private(set) var failure: CommandFailure?
 
   init(
     _ reply: IncompleteReply, of tag: UInt32, _ store: Store, showing revision: UInt64, isFollowed: Bool = false,
@@ -77,7 +89,7 @@ final class ValueRead: @unchecked Sendable {
           (room) throws(SeparatedValueError) in unsafe try missing.value.read(into: room)
         }
       } catch {
-        failure = missing.message(error)
+        failure = missing.failure(error)
         return bytes.releaseStorage()
       }
     }

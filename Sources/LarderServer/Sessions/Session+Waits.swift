@@ -189,10 +189,8 @@ extension Session {
   private func finish(
     _ read: ValueRead, of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {
-    var failure: ErrorCode?
-    if let message = read.failure {
-      failure = .valueDamaged
-      C.append(CommandFailure(.valueDamaged, message), to: read.tag, into: &replies.bytes)
+    if let failure = read.failure {
+      C.append(failure, to: read.tag, into: &replies.bytes)
       connection.endStream(tag: read.tag)
     } else if !read.isFollowed || connection.hasStream(read.tag) {
       // A stream that has ended meanwhile has had its last reply.
@@ -206,7 +204,7 @@ extension Session {
         }
       }
     }
-    if let request = read.request { executor.record(failure, of: request) }
+    if let request = read.request { executor.record(read.failure?.code, of: request) }
   }
 
   /// Appends the reply to a request that took longer than its wakeup.

@@ -39,6 +39,8 @@ package struct ReplicationSettings: Sendable {
   package var stores: [StorePattern] = []
   /// How long the server may answer reads after its last heartbeat.
   package var lease = Duration.seconds(3)
+  /// How many of the large values that are read from a database stay in memory, in bytes.
+  package var valueCache = 64 << 20
   /// Whether a database without a synchronous standby is refused.
   package var requiresStandby = false
 
@@ -53,7 +55,7 @@ package struct ReplicationSettings: Sendable {
           try DatabaseAddress(database.connection, applicationName: "larderd \(node)"), requiresStandby: requiresStandby
         )
         return Replication.Database(
-          database.name, log, node: node, address: address, lease: lease.wholeMilliseconds)
+          database.name, log, node: node, address: address, lease: lease.wholeMilliseconds, valueCache: valueCache)
       }, sharing: stores.isEmpty ? nil : stores)
   }
 }

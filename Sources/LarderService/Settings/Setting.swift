@@ -160,6 +160,7 @@ package struct Setting: Sendable {
       }
       settings.replication.lease = lease
     },
+    Setting("cluster.value-cache", default: 64 << 20, in: 1 << 20...1 << 40, \.replication.valueCache),
     Setting("cluster.require-standby", default: "false") { text, settings in
       guard let requires = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.replication.requiresStandby = requires

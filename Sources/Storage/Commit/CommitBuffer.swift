@@ -40,6 +40,8 @@ package struct CommitBuffer: ~Copyable {
   package enum Flag {
     package static let expires: UInt8 = 1
     package static let separated: UInt8 = 2
+    /// The value is in a commit: a `ValueReference` is in its place.
+    static let elsewhere: UInt8 = 4
   }
 
   private var base: UnsafeMutableRawPointer?
@@ -105,6 +107,21 @@ package struct CommitBuffer: ~Copyable {
     append(checksum)
     unsafe append(key)
     omittedByteCount += byteCount
+  }
+
+  /// Adds a put to the record of that revision with a reference in place of its separated value.
+  mutating func put(
+    _ key: UnsafeRawBufferPointer, referringTo value: SeparatedValue, at reference: ValueReference, kind: Kind,
+    expiry: UInt64, revision: UInt64
+  ) {
+    open(revision, reserving: Self.operationHeaderByteCount + 12 + key.count + ValueReference.byteCount)
+    let flags = Flag.separated | Flag.elsewhere | (expiry == 0 ? 0 : Flag.expires)
+    appendHeader(kind, flags, keyCount: key.count, valueCount: value.byteCount)
+    if expiry != 0 { append(expiry) }
+    append(value.checksum)
+    unsafe append(key)
+    append(UInt64(bitPattern: reference.position))
+    append(UInt64(reference.offset))
   }
 
   package mutating func delete(_ key: UnsafeRawBufferPointer, revision: UInt64) {

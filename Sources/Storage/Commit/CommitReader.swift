@@ -11,8 +11,14 @@ package struct CommitReader {
   /// The offset of the next operation in the record.
   private var offset = 0
 
+  /// Whether operations may refer to values that are elsewhere.
+  private let mayHaveReferences: Bool
+
   @unsafe
-  package init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = bytes }
+  package init(_ bytes: UnsafeRawBufferPointer, mayHaveReferences: Bool = false) {
+    unsafe self.bytes = bytes
+    self.mayHaveReferences = mayHaveReferences
+  }
 
   /// Returns the next operation; nil after the last one.
   /// - Throws: `CommitDamage` for the record at `recordStart`, where the reader then stays.
@@ -46,7 +52,7 @@ package struct CommitReader {
     while offset < byteCount {
       let operation = unsafe try operation(of: record, at: offset)
       offset = operation.end
-      guard let expected = operation.separatedChecksum else { continue }
+      guard let expected = operation.separatedChecksum, operation.reference == nil else { continue }
       guard unsafe operation.value.checksum() == expected else { throw damage("a value's checksum is wrong") }
       crc = unsafe checksum(covered..<offset - operation.value.count, after: crc)
       covered = offset
@@ -61,14 +67,15 @@ package struct CommitReader {
     of record: UnsafeRawBufferPointer, at offset: Int
   ) throws(CommitDamage) -> CommitOperation {
     // A log's sync mark has a kind that no commit has.
-    guard let operation = unsafe RecordOperation(in: record, at: offset),
+    guard let operation = unsafe RecordOperation(in: record, at: offset, mayHaveReference: mayHaveReferences),
       let kind = CommitBuffer.Kind(rawValue: operation.kind)
     else { throw damage("an operation is malformed") }
     return unsafe CommitOperation(
       kind: kind, revision: record.integer(at: CommitBuffer.recordHeaderByteCount, as: UInt64.self),
       expiry: operation.expiry, separatedChecksum: operation.isSeparated ? operation.valueChecksum : nil,
-      key: operation.key,
-      value: operation.value, valueOffset: recordStart + operation.end - operation.value.count, end: operation.end)
+      key: operation.key, value: operation.value, reference: operation.reference,
+      valueByteCount: operation.valueByteCount, valueOffset: recordStart + operation.end - operation.value.count,
+      end: operation.end)
   }
 
   private func damage(_ reason: String) -> CommitDamage { CommitDamage(offset: recordStart, reason: reason) }
@@ -84,7 +91,12 @@ package struct CommitOperation {
   /// The checksum of a separated value; nil for other values.
   fileprivate let separatedChecksum: UInt32?
   package let key: UnsafeRawBufferPointer
+  /// The value; empty if it is elsewhere.
   package let value: UnsafeRawBufferPointer
+  /// Where the value is; nil if it is here.
+  package let reference: ValueReference?
+  /// The size of the value, wherever it is.
+  let valueByteCount: Int
   /// The offset of the value in the reader's bytes.
   package let valueOffset: Int
   /// The offset of the next operation in the record.
@@ -93,10 +105,13 @@ package struct CommitOperation {
   /// The CRC32C of the value.
   var valueChecksum: UInt32 { unsafe separatedChecksum ?? value.checksum() }
 
+  /// Whether the value can be left where it is, instead of being kept in memory.
+  var isSeparated: Bool { separatedChecksum != nil }
+
   /// What is wrong with the form of key and value; nil if nothing is.
   var invalidContents: String? {
     guard kind != .deleteAll else { return nil }
-    return unsafe EntryForm.problem(key: key, value: value, isList: kind == .list)
+    return unsafe EntryForm.problem(key: key, value: value, isList: kind == .list && reference == nil)
   }
 }
 
@@ -157,8 +172,10 @@ struct RecordOperation {
   /// In milliseconds since 1970; 0 for never.
   let expiry: UInt64
   let key: UnsafeRawBufferPointer
-  /// The value; empty for a separated value that is omitted.
+  /// The value; empty for a separated value that is omitted or elsewhere.
   let value: UnsafeRawBufferPointer
+  /// Where the value is; nil if it is here, or omitted.
+  let reference: ValueReference?
   let valueByteCount: Int
   /// The offset of the next operation in the record.
   let end: Int
@@ -166,9 +183,13 @@ struct RecordOperation {
   var isRemoval: Bool { kind == CommitBuffer.Kind.delete.rawValue || kind == CommitBuffer.Kind.deleteAll.rawValue }
 
   /// Decodes the operation at that offset; nil unless it is well formed and ends within the record.
-  /// - Parameter isSparse: Whether the record's separated values are omitted.
+  /// - Parameters:
+  ///   - isSparse: Whether the record's separated values are omitted.
+  ///   - mayHaveReference: Whether a separated value may be elsewhere.
   @inline(__always)
-  init?(in record: UnsafeRawBufferPointer, at start: Int, isSparse: Bool = false) {
+  init?(
+    in record: UnsafeRawBufferPointer, at start: Int, isSparse: Bool = false, mayHaveReference: Bool = false
+  ) {
     var offset = start &+ CommitBuffer.operationHeaderByteCount
     guard offset <= record.count else { return nil }
     kind = unsafe record[start]
@@ -178,8 +199,10 @@ struct RecordOperation {
     isSeparated = flags & CommitBuffer.Flag.separated != 0
     let expires = flags & CommitBuffer.Flag.expires != 0
     let extra = (expires ? 8 : 0) &+ (isSeparated ? 4 : 0)
-    let presentCount = isSparse && isSeparated ? 0 : valueCount
-    guard offset &+ extra &+ keyCount &+ presentCount <= record.count, flags <= 3 else { return nil }
+    let isElsewhere = flags & CommitBuffer.Flag.elsewhere != 0
+    guard flags <= (mayHaveReference ? 7 : 3), isSeparated || !isElsewhere else { return nil }
+    let presentCount = isElsewhere ? ValueReference.byteCount : isSparse && isSeparated ? 0 : valueCount
+    guard offset &+ extra &+ keyCount &+ presentCount <= record.count else { return nil }
     switch kind {
     case 1, 2:
       guard Key.lengths.contains(keyCount), valueCount <= Int32.max else { return nil }
@@ -197,7 +220,13 @@ struct RecordOperation {
     guard !expires || expiry != 0 else { return nil }
     unsafe key = UnsafeRawBufferPointer(start: record.baseAddress! + offset, count: keyCount)
     offset &+= keyCount
-    unsafe value = UnsafeRawBufferPointer(start: record.baseAddress! + offset, count: presentCount)
+    unsafe value = UnsafeRawBufferPointer(start: record.baseAddress! + offset, count: isElsewhere ? 0 : presentCount)
+    reference =
+      isElsewhere
+      ? unsafe ValueReference(
+        position: Int64(bitPattern: record.integer(at: offset, as: UInt64.self)),
+        offset: Int(clamping: record.integer(at: offset &+ 8, as: UInt64.self)))
+      : nil
     valueByteCount = valueCount
     end = offset &+ presentCount
   }

@@ -4,6 +4,7 @@ import Platform
 struct ActiveSegment {
   private static let zeroes = [UInt8](repeating: 0, count: 64 << 10)
 
+  private let file: any File
   private let values: ValueFile
   private let number: UInt64
   private let firstRevision: UInt64
@@ -18,8 +19,9 @@ struct ActiveSegment {
   private var hasUnsyncedZeroes = false
 
   /// - Parameter capacity: The allocated size of the file.
-  init(values: ValueFile, number: UInt64, firstRevision: UInt64, salt: UInt64, capacity: Int) {
-    self.values = values
+  init(_ file: any File, path: String, number: UInt64, firstRevision: UInt64, salt: UInt64, capacity: Int) {
+    self.file = file
+    values = ValueFile(file, path: path)
     self.number = number
     self.firstRevision = firstRevision
     self.salt = salt
@@ -47,7 +49,7 @@ struct ActiveSegment {
   mutating func writeZeroes(after recordByteCount: Int) throws(SystemError) {
     let start = end + LogFrame.byteCount + recordByteCount
     guard start > zeroed, recordByteCount <= Self.zeroes.count / 2 else { return }
-    let (file, count) = (values.file, min(capacity - start, Self.zeroes.count - start % Self.zeroes.count))
+    let count = min(capacity - start, Self.zeroes.count - start % Self.zeroes.count)
     unsafe try Self.zeroes.withBytes { (bytes) throws(SystemError) in
       unsafe try file.write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: start)
     }
@@ -57,7 +59,7 @@ struct ActiveSegment {
 
   /// Writes records that fit, in a frame of their own.
   mutating func append(_ records: UnsafeRawBufferPointer) throws(SystemError) {
-    let (file, offset) = (values.file, end)
+    let offset = end
     unsafe try frame(of: records).withBytes { (frame) throws(SystemError) in
       unsafe try file.write(frame, records, at: offset)
     }
@@ -68,7 +70,7 @@ struct ActiveSegment {
   /// already.
   mutating func appendDurably(_ records: UnsafeRawBufferPointer) throws(SystemError) {
     precondition(isSynced)
-    let (file, offset) = (values.file, end)
+    let offset = end
     unsafe try frame(of: records).withBytes { (frame) throws(SystemError) in
       unsafe try file.writeDurably(frame, records, at: offset)
     }
@@ -81,7 +83,7 @@ struct ActiveSegment {
   }
 
   mutating func sync() throws(SystemError) {
-    try values.file.sync()
+    try file.sync()
     synced = end
     hasUnsyncedZeroes = false
   }
@@ -96,9 +98,9 @@ struct ActiveSegment {
   func seal(lastRevision: UInt64) throws(SystemError) -> SealedSegment {
     let last = max(lastRevision, firstRevision - 1)
     let byteCount = end + SegmentTrailer.byteCount
-    try values.file.write(SegmentTrailer(offset: end, lastRevision: last, secret: salt).bytes, at: end)
-    try values.file.sync()
-    try values.file.truncate(to: byteCount)
+    try file.write(SegmentTrailer(offset: end, lastRevision: last, secret: salt).bytes, at: end)
+    try file.sync()
+    try file.truncate(to: byteCount)
     return SealedSegment(
       number: number, lastNumber: number, firstRevision: firstRevision, lastRevision: last, sweptRevision: 0,
       salt: salt, byteCount: byteCount, tombstoneByteCount: nil, liveByteCount: byteCount)

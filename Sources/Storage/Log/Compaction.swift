@@ -41,7 +41,8 @@ final class Compaction: @unchecked Sendable {
   private let obsoleteTombstoneRevision: UInt64
   private let folder: LogFolder
   private let openFolder: any Folder
-  private let file: ValueFile
+  private let file: any File
+  private let values: ValueFile
   /// The sources that have not been started.
   private var sources: [SegmentFile]
   /// The numbers of all sources.
@@ -98,9 +99,10 @@ final class Compaction: @unchecked Sendable {
     // A value is verified when it is copied.
     reader = SegmentReader(source, verifiesValues: false)
     self.sources = sources
-    file = ValueFile(try folder.create(folder.compactionPath), path: folder.segmentPath(header.number))
+    file = try folder.create(folder.compactionPath)
+    values = ValueFile(file, path: folder.segmentPath(header.number))
     try allocate(SegmentHeader.byteCount)
-    try file.file.write(header.bytes, at: 0)
+    try file.write(header.bytes, at: 0)
   }
 
   // MARK: Phases
@@ -245,7 +247,7 @@ final class Compaction: @unchecked Sendable {
       let piece = try copy.next()
       unsafe try piece.withBytes { (bytes) throws(CompactionError) in unsafe try write(bytes) }
       if copy.isComplete {
-        locations.append(copy.location(in: file, endingAt: end))
+        locations.append(copy.location(in: values, endingAt: end))
         valueCopies.removeFirst()
       } else {
         valueCopies[0] = copy
@@ -260,11 +262,11 @@ final class Compaction: @unchecked Sendable {
   private func write(_ bytes: UnsafeRawBufferPointer) throws(CompactionError) {
     do throws(SystemError) {
       try allocate(end + bytes.count + SegmentTrailer.byteCount)
-      unsafe try file.file.write(bytes, at: end)
+      unsafe try file.write(bytes, at: end)
       end += bytes.count
       // Sync little by little: one large sync at the end would delay commits.
       guard end - synced >= 256 << 10 else { return }
-      try file.file.sync()
+      try file.sync()
       synced = end
     } catch {
       throw .system(error)
@@ -275,7 +277,7 @@ final class Compaction: @unchecked Sendable {
   private func allocate(_ byteCount: Int) throws(SystemError) {
     guard byteCount > capacity else { return }
     let newCapacity = max(byteCount, capacity + min(1 << 20, max(4_096, capacity)))
-    try file.file.allocate(newCapacity)
+    try file.allocate(newCapacity)
     capacity = newCapacity
   }
 
@@ -286,9 +288,9 @@ final class Compaction: @unchecked Sendable {
     let byteCount = end + SegmentTrailer.byteCount
     do throws(SystemError) {
       let trailer = SegmentTrailer(offset: end, lastRevision: header.lastRevision, secret: header.secret)
-      try file.file.write(trailer.bytes, at: end)
-      try file.file.truncate(to: byteCount)
-      try file.file.sync()
+      try file.write(trailer.bytes, at: end)
+      try file.truncate(to: byteCount)
+      try file.sync()
       try folder.rename(folder.compactionPath, to: folder.segmentPath(header.number))
     } catch {
       throw .system(error)

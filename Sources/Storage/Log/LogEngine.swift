@@ -174,8 +174,8 @@ extension LogEngine {
           try folder.openForWriting(segment.path)
         }
         active = ActiveSegment(
-          values: ValueFile(file, path: segment.path), number: segment.header.number,
-          firstRevision: segment.header.firstRevision, salt: salt, capacity: segment.byteCount)
+          file, path: segment.path, number: segment.header.number, firstRevision: segment.header.firstRevision,
+          salt: salt, capacity: segment.byteCount)
         break
       }
       if isLast, end.isSealed {

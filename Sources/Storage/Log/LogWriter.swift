@@ -287,8 +287,8 @@ struct LogWriter {
     }
     self.manifest = manifest
     active = ActiveSegment(
-      values: ValueFile(prepared.file, path: path), number: nextNumber, firstRevision: header.firstRevision,
-      salt: salt, capacity: prepared.capacity)
+      prepared.file, path: path, number: nextNumber, firstRevision: header.firstRevision, salt: salt,
+      capacity: prepared.capacity)
     self.prepared = nil
     nextNumber += 1
   }

@@ -1,15 +1,21 @@
 extension EntryMap {
   /// Makes changes that a map with the same history has made: those in records that a `CommitBuffer` has written.
+  /// - Returns: Whether any value is separated.
   /// - Throws: `RecordLoadingError`, after some of the changes.
   @unsafe
-  package mutating func replay(_ records: UnsafeRawBufferPointer, at now: ClockReading) throws(RecordLoadingError) {
+  package mutating func replay(
+    _ records: UnsafeRawBufferPointer, at now: ClockReading
+  ) throws(RecordLoadingError) -> Bool {
     var reader = unsafe CommitReader(records)
+    var hasSeparatedValues = false
     while let operation = try reader.nextVerified() {
       guard operation.revision >= revisions.last, CommitBuffer.revisions.contains(operation.revision) else {
         throw .damaged("revisions are out of order")
       }
       do throws(StorageError) { try replay(operation, at: now) } catch { throw .noMemory(error) }
+      if operation.isSeparated { hasSeparatedValues = true }
     }
+    return hasSeparatedValues
   }
 
   private mutating func replay(_ operation: CommitOperation, at now: ClockReading) throws(StorageError) {

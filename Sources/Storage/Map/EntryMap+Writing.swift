@@ -239,7 +239,7 @@ extension EntryMap {
   /// The entry itself stays the same, and a reader that sees it in a snapshot reads the same value. If there are two
   /// values with one key and revision, the later one counts: it comes first here, and for the other one the entry's
   /// value is in the same file already.
-  mutating func updateLocation(_ placed: ValueLocation) {
+  package mutating func updateLocation(_ placed: ValueLocation) {
     unsafe placed.key.withUnsafeBytes { bytes in
       let key = unsafe Key(start: bytes.baseAddress!, count: bytes.count)
       let handle = find(key, hash: hashIndex.hash(key))

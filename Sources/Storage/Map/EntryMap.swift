@@ -207,6 +207,10 @@ extension EntryMap {
     return contents
   }
 
+  /// The size of keys and values, in bytes, without the values that are read on demand, and the size of these.
+  package var residentByteCount: Int { max(0, counts.keyBytes + counts.valueBytes - externals.storedBytes) }
+  package var storedByteCount: Int { externals.storedBytes }
+
   package var statistics: MapStatistics {
     MapStatistics(
       contents: contents, written: counts.written, valuesOnDisk: externals.storedCount,

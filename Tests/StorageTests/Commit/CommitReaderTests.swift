@@ -106,6 +106,39 @@ import Testing
     #expect(throws: CommitDamage(offset: 0, reason: "a value's checksum is wrong")) { try Self.operations(bytes) }
   }
 
+  @Test func `a reference takes the place of a value only where that is expected`() throws {
+    let value = SeparatedValue(
+      file: ValueFile(try SimulatedDisk(seed: 1).open("/value", .creating), path: "/value"), offset: 0,
+      byteCount: 40_000, checksum: 0xABCD)
+    let reference = ValueReference(position: 1 << 40, offset: 77)
+    var buffer = CommitBuffer()
+    unsafe [5, 6].withBytes { key in
+      unsafe buffer.put(key, referringTo: value, at: reference, kind: .list, expiry: 99, revision: 3)
+      unsafe buffer.put(key, key, kind: .single, expiry: 0, revision: 3)
+    }
+    buffer.seal()
+    let bytes = unsafe Array(buffer.bytes)
+    unsafe try bytes.withBytes { (bytes) throws in
+      var reader = unsafe CommitReader(bytes, mayHaveReferences: true)
+      let operation = try #require(try reader.next())
+      #expect(operation.reference == reference && operation.valueByteCount == value.byteCount)
+      #expect(unsafe operation.valueChecksum == value.checksum && operation.value.isEmpty && operation.expiry == 99)
+      #expect(operation.invalidContents == nil && operation.isSeparated)
+      let next = try #require(try reader.next())
+      #expect(unsafe next.reference == nil && Array(next.value) == [5, 6])
+      #expect(try reader.next() == nil)
+    }
+    #expect(throws: CommitDamage(offset: 0, reason: "an operation is malformed")) { try Self.operations(bytes) }
+    for index in bytes.indices {
+      var flipped = bytes
+      flipped[index] ^= 0x04
+      unsafe flipped.withBytes { bytes in
+        var reader = unsafe CommitReader(bytes, mayHaveReferences: true)
+        #expect(throws: CommitDamage.self) { while try reader.next() != nil {} }
+      }
+    }
+  }
+
   @Test func `a log's sync mark is not a commit, and the reader stays before it`() throws {
     let before = Self.bytes(of: [Operation(kind: .delete, revision: 1, key: [1])])
     let mark = SyncMark(revision: 1, identity: 7, syncedByteCount: 64)

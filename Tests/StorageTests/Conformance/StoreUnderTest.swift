@@ -56,7 +56,8 @@ final class StoreUnderTest {
       let opening = EngineOpening(
         name: name, specification: StoreSpecification(.replicated, durability: durability), folder: nil,
         fileSystem: disk, now: now)
-      let opener = StoreOpener(log: log, membership: membership, life: life)
+      let opener = StoreOpener(
+        log: log, membership: membership, life: life, keepingValuesIn: ValueCache(byteCount: 1 << 20))
       let engine = try opener.open(opening, into: &map) { _, _ in }
       return Store(name: name, engine: .replicated, map: map, writingTo: engine, durability: durability)
     default: return Store(name: name, engine: engine)

@@ -105,7 +105,7 @@ struct SeparatedValueTests {
     #expect(throws: damaged) { _ = try value.bytes() }
     disk.flip(value.file.path, bit: (value.offset + 50_000) * 8)
     #expect(try value.bytes() == self.value(7))
-    try value.file.file.truncate(to: value.offset + 99_999)
+    try disk.open(value.file.path, .writing).truncate(to: value.offset + 99_999)
     #expect(throws: damaged) { _ = try value.bytes() }
   }
 
