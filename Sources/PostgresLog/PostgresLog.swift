@@ -159,7 +159,7 @@ package final class PostgresLog: SharedLog {
   package func drop(_ leadership: Leadership) throws(SharedLogError) -> Bool {
     let count = try sessions.run(Self.deleteStore, .integer(leadership.store), .integer(leadership.epoch)).count
     guard count == 1 else { return false }
-    for statement in [Self.deleteCommits, Self.deleteParts, Self.deleteAllValues] {
+    for statement in [Self.deleteAllCommits, Self.deleteParts, Self.deleteAllValues] {
       while try sessions.run(statement, .integer(leadership.store), .integer(.max)).count > 0 {}
     }
     return true
@@ -212,6 +212,13 @@ package final class PostgresLog: SharedLog {
     """)
   private static let deleteCommits = Statement(
     "larder_trim",
+    """
+    DELETE FROM larder.commit WHERE store = $1::int8 AND position < least($2::int8, \
+    (SELECT coalesce(max(snapshot_position), 0) FROM larder.store WHERE id = $1::int8), \
+    (SELECT min(position) FROM larder.commit WHERE store = $1::int8) + 64)
+    """)
+  private static let deleteAllCommits = Statement(
+    "larder_drop_commits",
     """
     DELETE FROM larder.commit WHERE store = $1::int8 AND position < least($2::int8, \
     (SELECT min(position) FROM larder.commit WHERE store = $1::int8) + 256)
@@ -271,11 +278,17 @@ package final class PostgresLog: SharedLog {
 
   package func trim(_ store: StoreID, before position: Int64, in end: LogPlace) throws(SharedLogError) -> Bool {
     guard try isInLog(end, of: store) else { return false }
-    let commits = try sessions.run(Self.deleteCommits, .integer(store), .integer(position)).count
-    let parts = try sessions.run(Self.deleteParts, .integer(store), .integer(position)).count
-    return commits + parts > 0
+    let parameters: [Parameter] = [.integer(store), .integer(position)]
+    let counts = try sessions.run([
+      Self.leaveUnsynchronized, (Self.deleteCommits, parameters), (Self.deleteParts, parameters),
+    ])
+    return counts.dropFirst().contains { $0.count > 0 }
   }
 
+  /// Doesn't let the transaction wait for the disk or the standby: nothing depends on whether it survives a failure.
+  private static let leaveUnsynchronized = (
+    Statement("larder_unsynchronized", "SELECT set_config('synchronous_commit', 'off', true)"), [Parameter]()
+  )
   private static let selectPlace = Statement(
     "larder_place",
     "SELECT FROM larder.commit WHERE store = $1::int8 AND position = $2::int8 AND epoch = $3::int8")
@@ -349,8 +362,10 @@ package final class PostgresLog: SharedLog {
 
   package func remove(_ values: [ValueReference], of store: StoreID, in end: LogPlace) throws(SharedLogError) {
     guard try isInLog(end, of: store) else { return }
-    try sessions.run(
-      Self.deleteValues, .integer(store), .array(values.map(\.position)), .array(values.map { Int64($0.offset) }))
+    let parameters: [Parameter] = [
+      .integer(store), .array(values.map(\.position)), .array(values.map { Int64($0.offset) }),
+    ]
+    _ = try sessions.run([Self.leaveUnsynchronized, (Self.deleteValues, parameters)])
   }
 
   // MARK: Snapshots
@@ -372,7 +387,8 @@ package final class PostgresLog: SharedLog {
     """
     UPDATE larder.store SET snapshot_position = $2::int8, snapshot_revision = $3::int8, snapshot_parts = $4::int8, \
     snapshot_entries = $5::int8 WHERE id = $1::int8 AND coalesce(snapshot_position, 0) < $2::int8 \
-    AND EXISTS (SELECT FROM larder.commit WHERE store = $1::int8 AND position = $6::int8 AND epoch = $7::int8)
+    AND EXISTS (SELECT FROM larder.commit WHERE store = $1::int8 AND position = $6::int8 AND epoch = $7::int8) \
+    AND (SELECT count(*) FROM larder.snapshot WHERE store = $1::int8 AND position = $2::int8) = $4::int8
     """)
 
   package func snapshot(of store: StoreID) throws(SharedLogError) -> LogSnapshot? {
@@ -393,9 +409,10 @@ package final class PostgresLog: SharedLog {
 
   package func add(
     _ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID
-  ) throws(SharedLogError) {
-    try sessions.run(
-      Self.insertPart, .integer(store), .integer(position), .integer(Int64(number)), .bytes(bytes))
+  ) throws(SharedLogError) -> Bool {
+    let parameters: [Parameter] = [.integer(store), .integer(position), .integer(Int64(number)), .bytes(bytes)]
+    // A failure that loses it is noticed when the snapshot is finished.
+    return try sessions.run([Self.leaveUnsynchronized, (Self.insertPart, parameters)]).last?.count == 1
   }
 
   package func finish(

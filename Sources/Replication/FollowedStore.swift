@@ -14,6 +14,8 @@ package final class FollowedStore: Sendable {
   private let place: Lock<LogPlace>
   /// The epoch of the leader whose history is known to be that of the store; 0 for none.
   private let knownEpoch = Atomic<Int64>(0)
+  /// The size of the commits since the newest snapshot at which to look again whether another one is due, in bytes.
+  private let nextLook = Atomic(0)
   /// The position of the newest snapshot that is known.
   private let snapshotPosition = Atomic<Int64>(0)
 
@@ -66,12 +68,14 @@ package final class FollowedStore: Sendable {
 
   /// Whether a snapshot of the store is worth it.
   var isSnapshotDue: Bool {
-    place.withLock { $0.byteCount } >= store.read { SnapshotWriter.threshold($0) }
+    let byteCount = place.withLock { $0.byteCount }
+    return byteCount >= nextLook.load(ordering: .relaxed) && byteCount >= store.read { SnapshotWriter.threshold($0) }
   }
 
   /// Writes a snapshot of the store to the log, unless another server just has.
   /// - Throws: Also if the store has ended.
   func writeSnapshot() throws {
+    defer { nextLook.store(place.withLock { $0.byteCount } + SnapshotWriter.pauseByteCount, ordering: .relaxed) }
     let newest = try log.snapshot(of: id)?.position ?? 0
     let isCurrent = newest == snapshotPosition.exchange(newest, ordering: .relaxed)
     let begun = place.withLock { place -> (snapshot: Snapshot, place: LogPlace)? in
@@ -86,8 +90,9 @@ package final class FollowedStore: Sendable {
       guard let snapshot = try writer.writePart(store, to: log, of: id) else { continue }
       if try log.finish(snapshot, of: id, in: begun.place) {
         snapshotPosition.store(snapshot.position, ordering: .relaxed)
+        place.withLock { $0.byteCount -= begun.place.byteCount }
       }
-      return place.withLock { $0.byteCount -= begun.place.byteCount }
+      return
     }
   }
 

@@ -19,8 +19,7 @@ final class Follower: Sendable {
   private let membership: Membership
   private let cache: ValueCache
   private let state = Lock(State())
-  /// Where snapshots are written, one after the other.
-  private let snapshots = DispatchQueue(label: "larder.snapshots", qos: .utility)
+  private let snapshots: DispatchQueue
   private let stopping = DispatchSemaphore(value: 0)
   private let stopped = DispatchSemaphore(value: 0)
 
@@ -45,8 +44,14 @@ final class Follower: Sendable {
     var isWritingSnapshot = false
   }
 
-  init(_ membership: Membership, in log: any SharedLog, keepingValuesIn cache: ValueCache) {
-    (self.membership, self.log, self.cache) = (membership, log, cache)
+  /// - Parameters:
+  ///   - cache: Where large values are kept that were used last.
+  ///   - queue: Where snapshots are written.
+  init(
+    _ membership: Membership, in log: any SharedLog, keepingValuesIn cache: ValueCache,
+    snapshotsOn queue: DispatchQueue
+  ) {
+    (self.membership, self.log, self.cache, snapshots) = (membership, log, cache, queue)
     DispatchQueue(label: "larder.follower", qos: .userInitiated).async { [self] in
       var pause = Self.pauses.upperBound
       while stopping.wait(timeout: .now() + .milliseconds(pause)) == .timedOut {

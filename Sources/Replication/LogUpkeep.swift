@@ -1,163 +1,188 @@
+import Dispatch
+import Glibc
+import Platform
 import Storage
 
 /// Keeps the log of a store short that this server leads: makes sure that there are snapshots, moves the large values that
 /// are in use out of the commits before the newest snapshot, and removes these commits, and values that are not in use.
 ///
 /// Followers write the snapshots. The leader writes one if none of them has when twice as much has been committed as makes a
-/// snapshot worth it.
-struct LogUpkeep: ~Copyable {
-  private enum State {
-    case idle
-    case writing(SnapshotWriter)
-    case trimming(Trimming)
+/// snapshot worth it. The work is done on a queue of its own, so that commits don't wait for it.
+final class LogUpkeep: Sendable {
+  private enum Activity {
+    case idle, queued, running, stopped
   }
 
-  /// The removal of what a snapshot makes superfluous.
-  private struct Trimming {
-    /// The position of the snapshot.
-    let position: Int64
-    /// The values that were in use, and a revision that includes the changes because of which the others are not.
-    let used: [ValueReference: LogValue]
-    let revision: UInt64
-    /// A commit that has this revision. As long as it is in the log, so are these changes.
-    var end: LogPlace?
-    /// The values that are still to be moved.
-    var moves: [LogValue]
-    var hasRemovedCommits = false
-    /// The last value that was looked at.
-    var lastValue = ValueReference(position: 0, offset: 0)
+  private struct State {
+    var activity = Activity.idle
+    /// The last commit whose large values the map refers to, and its last revision.
+    var place: LogPlace
+    var lastRevision: UInt64
+    /// The size of the commits since the newest snapshot that is known, in bytes.
+    var byteCount: Int
+    /// Its size when some commits were appended.
+    var marks: [(position: Int64, byteCount: Int)] = []
+    /// The size at which to look again.
+    var nextLook = 0
+    /// The position of the snapshot before which everything was removed.
+    var trimmedPosition: Int64 = 0
+    var expectsSnapshots = false
+    var snapshotCount = 0
   }
 
-  /// The size of the commits after which it is looked again whether a follower has written a snapshot.
-  private static let lookByteCount = 1 << 20
+  /// Why the work ends before it is complete.
+  private struct Stopped: Error {}
+
   /// How much is moved at a time, in bytes, unless a single value is larger, and how many values.
   private static let moveByteCount = 8 << 20
   private static let moveCount = 1_000
+  /// The pause between looks whether something is committed, in microseconds.
+  private static let commitPause: UInt32 = 1_000
 
   private let store: StoreID
   private let values: StoreValues
   private let log: any SharedLog
-  private var state = State.idle
-  /// The position of the snapshot before which everything was removed.
-  private var trimmedPosition: Int64 = 0
+  private let queue: DispatchQueue
+  private let state: Lock<State>
+  private let ended = DispatchSemaphore(value: 0)
+
+  init(
+    of store: StoreID, _ values: StoreValues, in log: any SharedLog, at place: LogPlace, lastRevision: UInt64,
+    on queue: DispatchQueue
+  ) {
+    (self.store, self.values, self.log, self.queue) = (store, values, log, queue)
+    state = Lock(State(place: place, lastRevision: lastRevision, byteCount: place.byteCount))
+  }
+
   /// The size of the commits since the newest snapshot that is known, in bytes.
-  private(set) var byteCount: Int
-  /// Its size when some commits were appended.
-  private var marks: [(position: Int64, byteCount: Int)] = []
-  /// The size at which to look for a snapshot of a follower.
-  private var nextLook = 0
-  private(set) var snapshotCount = 0
+  var byteCount: Int { state.withLock { $0.byteCount } }
+  /// The number of snapshots that were written here.
+  var snapshotCount: Int { state.withLock { $0.snapshotCount } }
 
-  init(of store: StoreID, _ values: StoreValues, in log: any SharedLog, byteCount: Int) {
-    (self.store, self.values, self.log, self.byteCount) = (store, values, log, byteCount)
-  }
+  /// Sets whether a follower is to write snapshots.
+  func expectSnapshots(_ expects: Bool) { state.withLock { $0.expectsSnapshots = expects } }
 
-  mutating func didAppend(_ commit: LogCommit) {
-    byteCount += commit.records.count
-    if byteCount >= (marks.last?.byteCount ?? 0) + Self.lookByteCount { marks.append((commit.position, byteCount)) }
-  }
-
-  /// Does a piece of the work that is due.
-  /// - Parameters:
-  ///   - end: The last commit.
-  ///   - lastRevision: Its last revision.
-  ///   - expectsSnapshots: Whether a follower is to write snapshots.
-  /// - Returns: Whether there is more to do.
-  mutating func advance(
-    at end: LogPlace, lastRevision: UInt64, expectingSnapshots expectsSnapshots: Bool,
-    _ context: any MaintenanceContext
-  ) throws(SharedLogError) -> Bool {
-    switch state {
-    case .idle: return try begin(at: end, expectingSnapshots: expectsSnapshots, context)
-    case .writing(var writer):
-      guard Self.has(writer.snapshot.revision, lastRevision, context) else { return true }
-      let snapshot: LogSnapshot?
-      do { snapshot = try writer.writePart(context, to: log, of: store) } catch let error as SharedLogError {
-        throw error
-      } catch {
-        // The store has ended.
-        state = .idle
-        return false
+  func didAppend(_ commit: LogCommit) {
+    state.withLock { state in
+      state.byteCount += commit.records.count
+      if state.byteCount >= (state.marks.last?.byteCount ?? 0) + SnapshotWriter.pauseByteCount {
+        state.marks.append((commit.position, state.byteCount))
       }
-      state = .writing(writer)
-      guard let snapshot else { return true }
-      let isNewest = try log.finish(snapshot, of: store, in: end)
-      context.endSnapshot(writer.snapshot)
-      state = .idle
-      guard isNewest else { return false }
-      snapshotCount += 1
-      beginTrimming(before: snapshot.position, context)
-      return true
-    case .trimming(var trimming):
-      guard Self.has(trimming.revision, lastRevision, context) else { return true }
-      trimming.end = trimming.end ?? end
-      let isComplete = try trim(&trimming)
-      state = isComplete ? .idle : .trimming(trimming)
-      if isComplete { trimmedPosition = trimming.position }
-      return true
     }
   }
 
-  /// Whether the log has a revision.
-  private static func has(_ revision: UInt64, _ lastRevision: UInt64, _ context: any MaintenanceContext) -> Bool {
-    lastRevision >= revision || !context.read { $0.hasCommits }
-  }
-
-  private mutating func begin(
-    at end: LogPlace, expectingSnapshots expectsSnapshots: Bool, _ context: any MaintenanceContext
-  ) throws(SharedLogError) -> Bool {
+  /// Begins the work that is due, if any is.
+  /// - Parameters:
+  ///   - place: The last commit. The map has the locations of its large values.
+  ///   - lastRevision: Its last revision.
+  func beginIfDue(at place: LogPlace, lastRevision: UInt64, _ context: any MaintenanceContext) {
     let threshold = context.read { SnapshotWriter.threshold($0) }
-    guard byteCount >= max(threshold, nextLook) else { return false }
-    if let newest = try log.snapshot(of: store), newest.position > trimmedPosition {
-      beginTrimming(before: newest.position, context)
+    let isDue = state.withLock { state in
+      (state.place, state.lastRevision) = (place, lastRevision)
+      guard state.activity == .idle, state.byteCount >= max(threshold, state.nextLook) else { return false }
+      state.activity = .queued
       return true
     }
-    if expectsSnapshots, byteCount < 2 * threshold {
-      nextLook = byteCount + max(Self.lookByteCount, threshold / 8)
-      return false
+    guard isDue else { return }
+    queue.async { [self] in
+      let begins = state.withLock { state in
+        guard state.activity == .queued else { return false }
+        state.activity = .running
+        return true
+      }
+      guard begins else { return }
+      // What fails here is tried again when more has been committed.
+      try? run(threshold, context)
+      let isStopped = state.withLock { state in
+        state.nextLook = max(state.nextLook, state.byteCount + SnapshotWriter.pauseByteCount)
+        if state.activity == .running { state.activity = .idle }
+        return state.activity == .stopped
+      }
+      if isStopped { ended.signal() }
     }
-    guard let snapshot = context.takeSnapshot() else { return false }
-    state = .writing(SnapshotWriter(snapshot, at: end.position))
-    return true
   }
 
-  private mutating func beginTrimming(before position: Int64, _ context: any MaintenanceContext) {
-    let sinceSnapshot = byteCount - (marks.last { $0.position <= position }?.byteCount ?? 0)
-    marks = marks.filter { $0.position > position }.map { ($0.position, $0.byteCount - byteCount + sinceSnapshot) }
-    (byteCount, nextLook) = (sinceSnapshot, 0)
+  /// Stops the work, and waits until it has stopped. There is none afterward.
+  func stop() {
+    let mustWait = state.withLock { state in
+      defer { state.activity = .stopped }
+      return state.activity == .running
+    }
+    if mustWait { ended.wait() }
+  }
+
+  // MARK: On the queue
+
+  private func checkStop() throws {
+    if state.withLock({ $0.activity == .stopped }) { throw Stopped() }
+  }
+
+  /// Waits until the log has a revision.
+  /// - Returns: A commit that has it. As long as this is in the log, the revision is, too.
+  private func wait(for revision: UInt64, _ context: any MaintenanceContext) throws -> LogPlace {
+    while true {
+      try checkStop()
+      let (place, last) = state.withLock { ($0.place, $0.lastRevision) }
+      if last >= revision || !context.read({ $0.hasCommits }) { return place }
+      usleep(Self.commitPause)
+    }
+  }
+
+  private func run(_ threshold: Int, _ context: any MaintenanceContext) throws {
+    let before = state.withLock { $0 }
+    if let newest = try log.snapshot(of: store), newest.position > before.trimmedPosition {
+      return try trim(before: newest.position, context)
+    }
+    if before.expectsSnapshots, before.byteCount < 2 * threshold { return }
+    // The commits up to this place are in the snapshot, because they were in the map before.
+    let place = state.withLock { $0.place }
+    guard let snapshot = context.takeSnapshot() else { return }
+    defer { context.endSnapshot(snapshot) }
+    let end = try wait(for: snapshot.revision, context)
+    var writer = SnapshotWriter(snapshot, at: place.position)
+    while true {
+      try checkStop()
+      guard let written = try writer.writePart(context, to: log, of: store) else { continue }
+      guard try log.finish(written, of: store, in: end) else { return }
+      break
+    }
+    state.withLock { $0.snapshotCount += 1 }
+    try trim(before: place.position, context)
+  }
+
+  /// Removes what a snapshot makes superfluous.
+  private func trim(before position: Int64, _ context: any MaintenanceContext) throws {
+    let moved = state.withLock { state in
+      let removed = state.marks.last { $0.position <= position }?.byteCount ?? 0
+      state.byteCount -= removed
+      state.marks = state.marks.filter { $0.position > position }.map { ($0.position, $0.byteCount - removed) }
+      state.nextLook = 0
+      return state.trimmedPosition..<position
+    }
     // In this order: a value that is no longer in use was replaced by a change that the revision includes.
     let used = values.usedValues
-    let revision = context.read { $0.revisions.last }
-    let moved = trimmedPosition..<position
-    state = .trimming(
-      Trimming(
-        position: position, used: used, revision: revision,
-        moves: used.values.filter { moved.contains($0.reference.position) }))
-  }
-
-  /// Does a piece of the removal.
-  /// - Returns: Whether it is complete.
-  private func trim(_ trimming: inout Trimming) throws(SharedLogError) -> Bool {
-    guard let end = trimming.end else { return false }
-    if !trimming.moves.isEmpty {
+    let end = try wait(for: context.read { $0.revisions.last }, context)
+    var moves = used.values.filter { moved.contains($0.reference.position) }
+    while !moves.isEmpty {
+      try checkStop()
       var (count, size) = (0, 0)
-      while count < min(trimming.moves.count, Self.moveCount), size < Self.moveByteCount {
-        size += trimming.moves[trimming.moves.count - 1 - count].byteCount
+      while count < min(moves.count, Self.moveCount), size < Self.moveByteCount {
+        size += moves[moves.count - 1 - count].byteCount
         count += 1
       }
-      try log.keep(Array(trimming.moves.suffix(count)), of: store)
-      trimming.moves.removeLast(count)
-      return false
+      try log.keep(Array(moves.suffix(count)), of: store)
+      moves.removeLast(count)
     }
-    if !trimming.hasRemovedCommits {
-      trimming.hasRemovedCommits = try !log.trim(store, before: trimming.position, in: end)
-      return false
+    while try log.trim(store, before: position, in: end) { try checkStop() }
+    var last = ValueReference(position: 0, offset: 0)
+    while true {
+      try checkStop()
+      let found = try log.values(of: store, after: last, before: position)
+      guard let lastFound = found.last else { break }
+      last = lastFound
+      let unused = found.filter { used[$0] == nil }
+      if !unused.isEmpty { try log.remove(unused, of: store, in: end) }
     }
-    let found = try log.values(of: store, after: trimming.lastValue, before: trimming.position)
-    guard let last = found.last else { return true }
-    let unused = found.filter { trimming.used[$0] == nil }
-    if !unused.isEmpty { try log.remove(unused, of: store, in: end) }
-    trimming.lastValue = last
-    return false
+    state.withLock { $0.trimmedPosition = position }
   }
 }

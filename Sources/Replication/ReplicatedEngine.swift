@@ -9,6 +9,7 @@
 //    then shows whose it is.
 
 import Basics
+import Dispatch
 import Platform
 import Storage
 import Synchronization
@@ -28,8 +29,7 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   /// Where the large values are that were appended with these pieces.
   private var appendedLocations: [ValueLocation] = []
   private let values: StoreValues
-  private var upkeep: LogUpkeep
-  private let expectsSnapshots = Atomic(false)
+  private let upkeep: LogUpkeep
   private var writtenByteCount = 0
   private let isDeposed = Atomic(false)
   private let successor = Lock<Int64?>(nil)
@@ -44,12 +44,12 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
 
   init(
     _ leadership: Leadership, at place: LogPlace, lastRevision: UInt64, values: StoreValues, as life: Membership.Life,
-    in log: any SharedLog
+    in log: any SharedLog, upkeepOn queue: DispatchQueue
   ) {
     (self.leadership, self.place, self.lastRevision) = (leadership, place, lastRevision)
     (self.life, self.log, self.values) = (life, log, values)
     records = ReplicatedRecords(log: log, store: leadership.store, leadership: leadership)
-    upkeep = LogUpkeep(of: leadership.store, values, in: log, byteCount: place.byteCount)
+    upkeep = LogUpkeep(of: leadership.store, values, in: log, at: place, lastRevision: lastRevision, on: queue)
     publishFigures()
   }
 
@@ -128,15 +128,11 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   package func sync() throws(EngineError) {}
 
   package func performMaintenance(_ context: any MaintenanceContext) throws(EngineError) -> Bool {
-    guard !hasLostStore else { return false }
-    defer { publishFigures() }
-    do throws(SharedLogError) {
-      return try upkeep.advance(
-        at: place, lastRevision: lastRevision, expectingSnapshots: expectsSnapshots.load(ordering: .relaxed), context)
-    } catch { throw EngineError(error) }
+    if !hasLostStore { upkeep.beginIfDue(at: place, lastRevision: lastRevision, context) }
+    return false
   }
 
-  package func stopBackgroundWork() {}
+  package func stopBackgroundWork() { upkeep.stop() }
 
   package func close() throws(EngineError) {
     guard !hasLostStore else { return }
@@ -150,18 +146,20 @@ package final class ReplicatedEngine: Engine, @unchecked Sendable {
   func chooseSuccessor(_ node: Int64) { successor.withLock { $0 = node } }
 
   /// Sets whether another server is to write the store's snapshots. From any thread.
-  func expectSnapshots(_ expects: Bool) { expectsSnapshots.store(expects, ordering: .relaxed) }
+  func expectSnapshots(_ expects: Bool) { upkeep.expectSnapshots(expects) }
 
   package var figures: [(name: String, value: UInt64)] {
-    publishedFigures.withLock { figures in figures } + [("replicated_value_reads_total", UInt64(values.readCount))]
+    publishedFigures.withLock { figures in figures } + [
+      ("replicated_log_bytes", UInt64(upkeep.byteCount)),
+      ("replicated_snapshots_total", UInt64(upkeep.snapshotCount)),
+      ("replicated_value_reads_total", UInt64(values.readCount)),
+    ]
   }
 
   private func publishFigures() {
     let figures = [
       (name: "replicated_position", value: UInt64(place.position)),
-      ("replicated_log_bytes", UInt64(upkeep.byteCount)),
       ("replicated_written_bytes_total", UInt64(writtenByteCount)),
-      ("replicated_snapshots_total", UInt64(upkeep.snapshotCount)),
     ]
     publishedFigures.withLock { $0 = figures }
   }

@@ -12,6 +12,8 @@ package final class Replication: SharedStores {
     let membership: Membership
     let follower: Follower
     fileprivate let cache: ValueCache
+    /// Where snapshots are written, one after the other.
+    fileprivate let queue = DispatchQueue(label: "larder.snapshots", qos: .utility)
     private let heartbeat: Heartbeat
 
     /// - Parameters:
@@ -26,7 +28,7 @@ package final class Replication: SharedStores {
       (self.name, self.log, cache) = (name, log, ValueCache(byteCount: valueCache))
       membership = Membership(node, address: address, lease: lease, in: log)
       heartbeat = Heartbeat(membership)
-      follower = Follower(membership, in: log, keepingValuesIn: cache)
+      follower = Follower(membership, in: log, keepingValuesIn: cache, snapshotsOn: queue)
     }
 
     fileprivate func leave() {
@@ -91,7 +93,8 @@ package final class Replication: SharedStores {
       throw .engineUnavailable("this server has not joined the cluster of the database \(database.name)")
     }
     return StoreOpener(
-      log: database.log, membership: database.membership, life: life, keepingValuesIn: database.cache)
+      log: database.log, membership: database.membership, life: life, keepingValuesIn: database.cache,
+      upkeepOn: database.queue)
   }
 
   private func remove(_ name: StoreName, _ specification: StoreSpecification) throws {

@@ -81,7 +81,8 @@ package protocol SharedLog: AnyObject, Sendable {
     from positions: [StoreID: Int64], upTo byteCount: Int, provenBy node: Node?
   ) throws(SharedLogError) -> [StoreID: LogTail]
 
-  /// Removes some of the commits before a position, and parts of snapshots, if a commit is in the log.
+  /// Removes some of the commits before a position, and before the newest snapshot, and parts of older snapshots, if a
+  /// commit is in the log.
   /// - Returns: Whether there may be more.
   func trim(_ store: StoreID, before position: Int64, in end: LogPlace) throws(SharedLogError) -> Bool
 
@@ -108,11 +109,12 @@ package protocol SharedLog: AnyObject, Sendable {
 
   func part(_ number: Int, of snapshot: LogSnapshot, in store: StoreID) throws(SharedLogError) -> [UInt8]
 
-  /// Adds a part of a snapshot, unless it is there.
-  func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError)
+  /// Adds a part of a snapshot. A failure of the database may lose it until the snapshot is finished.
+  /// - Returns: Whether there was no such part.
+  func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError) -> Bool
 
   /// Makes a snapshot the newest one, now that it has all of its parts, if a commit is in the log that has its revision.
-  /// - Returns: Whether it was, and the snapshot is newer than the one before.
+  /// - Returns: Whether it was, and all parts are there, and the snapshot is newer than the one before.
   func finish(_ snapshot: LogSnapshot, of store: StoreID, in end: LogPlace) throws(SharedLogError) -> Bool
 }
 

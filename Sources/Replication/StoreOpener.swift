@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 import Storage
 
@@ -7,9 +8,17 @@ package struct StoreOpener {
   private let membership: Membership
   private let life: Membership.Life
   private let cache: ValueCache
+  private let queue: DispatchQueue
 
-  package init(log: any SharedLog, membership: Membership, life: Membership.Life, keepingValuesIn cache: ValueCache) {
-    (self.log, self.membership, self.life, self.cache) = (log, membership, life, cache)
+  /// - Parameters:
+  ///   - cache: Where large values are kept that were used last.
+  ///   - queue: Where snapshots are written.
+  package init(
+    log: any SharedLog, membership: Membership, life: Membership.Life, keepingValuesIn cache: ValueCache,
+    upkeepOn queue: DispatchQueue
+  ) {
+    (self.log, self.membership, self.life) = (log, membership, life)
+    (self.cache, self.queue) = (cache, queue)
   }
 
   /// Opens a store, which is created unless it exists.
@@ -32,7 +41,8 @@ package struct StoreOpener {
         try followed?.takeOver(upTo: leadership.position, into: &map, at: store.now)
         ?? reader.load(upTo: leadership.position, into: &map, at: store.now, progress: progress)
       return ReplicatedEngine(
-        leadership, at: place, lastRevision: map.revisions.last, values: values, as: life, in: log)
+        leadership, at: place, lastRevision: map.revisions.last, values: values, as: life, in: log,
+        upkeepOn: queue)
     } catch {
       // Another node may have more memory, or a better connection.
       try? log.release(leadership, to: nil)

@@ -132,8 +132,8 @@ extension ByteBuffer {
   }
 
   /// Appends a reply with an error, or with the id 0 a notice.
-  public mutating func appendError(_ code: ErrorCode, id: UInt32, message: String = "") {
-    let start = beginFrame(kind: code.outcome.rawValue, detail: code.rawValue, id: id)
+  public mutating func appendError(_ code: ErrorCode, outcome: Outcome? = nil, id: UInt32, message: String = "") {
+    let start = beginFrame(kind: (outcome ?? code.outcome).rawValue, detail: code.rawValue, id: id)
     append(message)
     endFrame(start)
   }

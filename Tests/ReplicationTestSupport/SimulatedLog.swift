@@ -294,8 +294,9 @@ package final class SimulatedLog: SharedLog, Sendable {
 
   package func trim(_ store: StoreID, before position: Int64, in end: LogPlace) throws(SharedLogError) -> Bool {
     _ = try change(store, in: end) { contents in
-      contents.commits[store] = contents.commits[store]?.filter { $0.key >= position }
-      contents.parts[store] = contents.parts[store]?.filter { $0.key >= position }
+      let end = min(position, contents.snapshots[store]?.position ?? 0)
+      contents.commits[store] = contents.commits[store]?.filter { $0.key >= end }
+      contents.parts[store] = contents.parts[store]?.filter { $0.key >= end }
       return true
     }
     return false
@@ -354,19 +355,22 @@ package final class SimulatedLog: SharedLog, Sendable {
     try call { ($0.parts[store]?[snapshot.position]?[number] ?? [], nil) }
   }
 
-  package func add(_ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID) throws(SharedLogError) {
+  package func add(
+    _ bytes: [UInt8], as number: Int, at position: Int64, in store: StoreID
+  ) throws(SharedLogError) -> Bool {
     try call { contents in
+      guard contents.parts[store]?[position]?[number] == nil else { return (false, nil) }
       var contents = contents
-      if contents.parts[store]?[position]?[number] == nil {
-        contents.parts[store, default: [:]][position, default: [:]][number] = bytes
-      }
-      return ((), contents)
+      contents.parts[store, default: [:]][position, default: [:]][number] = bytes
+      return (true, contents)
     }
   }
 
   package func finish(_ snapshot: LogSnapshot, of store: StoreID, in end: LogPlace) throws(SharedLogError) -> Bool {
     try change(store, in: end) { contents in
-      guard contents.snapshots[store]?.position ?? 0 < snapshot.position else { return false }
+      guard contents.snapshots[store]?.position ?? 0 < snapshot.position,
+        contents.parts[store]?[snapshot.position]?.count ?? 0 == snapshot.partCount
+      else { return false }
       contents.snapshots[store] = snapshot
       return true
     }

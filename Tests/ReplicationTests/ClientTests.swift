@@ -62,7 +62,7 @@ import Testing
     let acknowledged = try await withThrowingTaskGroup(of: [UInt64].self) { group in
       group.addTask {
         var revisions: [UInt64] = []
-        while !isOver.isSet {
+        while !isOver.isSet, !Task.isCancelled {
           do throws(LarderError) {
             revisions.append(try await store.put("key", [1]))
           } catch {

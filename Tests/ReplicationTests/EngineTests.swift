@@ -192,7 +192,7 @@ struct EngineTests: ReplicatedStoreTests {
     let first = TestNode("a", log)
     let store = try first.create()
     for round in 0..<12 {
-      for key in 0..<20 { _ = try put("\(key)", [UInt8](repeating: UInt8(round), count: 50_000), in: store) }
+      for key in 0..<20 { _ = try put("\(key)", [UInt8](repeating: UInt8(round), count: 400_000), in: store) }
     }
     try wait { store.fileFigures.contains { $0.name == "replicated_snapshots_total" && $0.value > 0 } }
     let last = try put("last", [1], in: store)
@@ -201,7 +201,7 @@ struct EngineTests: ReplicatedStoreTests {
     let second = TestNode("b", log)
     let copy = try second.catalog.open(StoreName("s"))
     #expect(copy.access { $0.contents.entries } == 21 && copy.access { $0.revisions.last } == last)
-    for key in 0..<20 { #expect(value("\(key)", in: copy) == [UInt8](repeating: 11, count: 50_000)) }
+    for key in 0..<20 { #expect(value("\(key)", in: copy) == [UInt8](repeating: 11, count: 400_000)) }
     second.stop()
   }
 
@@ -237,7 +237,7 @@ struct EngineTests: ReplicatedStoreTests {
     var acknowledged = 0
     while !store.isLost, acknowledged < 1_000 {
       let revision = try store.access { map throws(StorageError) in
-        let (key, value) = (Array("\(acknowledged)".utf8), [UInt8](repeating: 1, count: 50_000))
+        let (key, value) = (Array("\(acknowledged)".utf8), [UInt8](repeating: 1, count: 400_000))
         let revision = map.revisions.last + 1
         try unsafe map.put(key.span.bytes, value.span.bytes, revision: revision)
         return revision

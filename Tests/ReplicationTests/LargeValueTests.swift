@@ -8,7 +8,7 @@ import Testing
 struct LargeValueTests: ReplicatedStoreTests {
   private let log = SimulatedLog()
 
-  private func bytes(_ number: Int, count: Int = 50_000) -> [UInt8] { [UInt8](repeating: UInt8(number), count: count) }
+  private func bytes(_ number: Int, count: Int = 400_000) -> [UInt8] { [UInt8](repeating: UInt8(number), count: count) }
 
   private func figure(_ name: String, of store: Store) -> UInt64? {
     store.fileFigures.first { $0.name == name }?.value

@@ -1,3 +1,4 @@
+import Dispatch
 import Platform
 import Replication
 import ReplicationTestSupport
@@ -73,6 +74,7 @@ final class Simulation: @unchecked Sendable {
   private func oneIn(_ n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
 
   private let cache = ValueCache(byteCount: 1 << 20)
+  private let queue = DispatchQueue(label: "upkeep")
 
   func run(steps: Int) {
     for _ in 0..<steps { act() }
@@ -149,7 +151,7 @@ final class Simulation: @unchecked Sendable {
     let now = ClockReading(wall: clock, monotonic: clock)
     var isWarm = false
     let engine = try StoreOpener(
-      log: log, membership: member.membership, life: life, keepingValuesIn: cache
+      log: log, membership: member.membership, life: life, keepingValuesIn: cache, upkeepOn: queue
     ).open(
       EngineOpening(
         name: name, specification: StoreSpecification(.replicated), folder: nil, fileSystem: LocalFileSystem(), now: now

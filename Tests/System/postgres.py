@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ class Postgres:
         # The clients run as another user.
         self.folder.chmod(0o755)
         self.data = self.folder / "data"
+        self.standbys: list[Path] = []
         self._run("initdb", "--no-sync", "-A", "trust", "-U", "larder", "-D", self.data)
         with (self.data / "postgresql.conf").open("a") as file:
             for name, value in {"max_connections": "200", "shared_buffers": "64MB", **settings}.items():
@@ -40,6 +42,21 @@ class Postgres:
     @property
     def address(self) -> str:
         return f"postgresql:///postgres?host={self.folder}&user=larder"
+
+    def add_standbys(self, count: int) -> None:
+        """Starts standbys, and makes commits wait for one of them."""
+        for number in range(1, count + 1):
+            data = self.folder / f"standby{number}"
+            self._run("pg_basebackup", "-h", self.folder, "-U", "larder", "-D", data, "-R", "-X", "stream", "--no-sync")
+            # Its socket is beside the primary's, under another number.
+            options = f"-c listen_addresses= -c port={5432 + number} -c unix_socket_directories={self.folder}"
+            self._run("pg_ctl", "-D", data, "-l", self.folder / f"log{number}", "-o", options, "-w", "-t", "60", "start")
+            self.standbys.append(data)
+        self.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+        self.query("SELECT pg_reload_conf()")
+        wait_for(
+            lambda: self.query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'") == str(count), 30,
+            "the standbys don't follow")
 
     def start(self) -> None:
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder}"
@@ -69,6 +86,9 @@ class Postgres:
             self.stop("immediate")
         except (OSError, subprocess.CalledProcessError):
             pass
+        for standby in self.standbys:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                self._run("pg_ctl", "-D", standby, "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, program: str, *arguments: object) -> None:

@@ -288,7 +288,7 @@ class TakeoverChecks(ReplicatedCase):
         first, second = self.node(), self.node()
         orders = self.created(first)
         value = bytes(range(250)) * 100
-        for round in range(5):
+        for round in range(35):
             for number in range(100):
                 orders.put(f"{number:03}", value + bytes([round]))
 
@@ -300,7 +300,7 @@ class TakeoverChecks(ReplicatedCase):
         orders = self.served(second)
         self.assertEqual(orders.count(), 100)
         for number in range(100):
-            self.assertEqual(orders.get(f"{number:03}").value, value + bytes([4]))
+            self.assertEqual(orders.get(f"{number:03}").value, value + bytes([34]))
 
     def test_large_values_stay_in_the_database(self) -> None:
         nodes = first, second = [self.node(**{"cluster.value-cache": 1 << 20}) for _ in range(2)]
@@ -310,7 +310,8 @@ class TakeoverChecks(ReplicatedCase):
         def document(number: int, round: int) -> bytes:
             return json.dumps({"round": round, "number": number, "text": chr(97 + number) * 100_000}).encode()
 
-        rounds = 8
+        orders.put("kept", document(25, 0))
+        rounds = 40
         for round in range(rounds):
             for number in range(20):
                 orders.put(f"{number:02}", document(number, round))
@@ -325,7 +326,8 @@ class TakeoverChecks(ReplicatedCase):
             found = orders.find({"round": rounds - 1}, sort=["round"], limit=100)
             self.assertEqual([entry.value for entry in found], [document(number, rounds - 1) for number in range(20)])
             statistics = orders.stats()
-            self.assertEqual(statistics["values_on_disk"], 20)
+            self.assertEqual(orders.get("kept").value, document(25, 0))
+            self.assertEqual(statistics["values_on_disk"], 21)
             self.assertLess(statistics["memory_bytes"], 1 << 20)
 
         check(orders)

@@ -1,9 +1,10 @@
-"""Measures replicated stores beside PostgreSQL itself, which keeps their commits.
+"""Measures replicated stores beside PostgreSQL itself, which keeps their commits, and beside etcd.
 
     python3 replicated_figures.py --server PATH --bench PATH [--time SECONDS]
 
-Both use the same database, in turn: larder-bench puts 100-byte values under random keys of 16 bytes, and pgbench upserts rows
-of the same size.
+Larder and pgbench use the same database, in turn, which has two standbys and waits for one of them: larder-bench puts
+100-byte values under random keys of 16 bytes, and pgbench upserts rows of the same size. etcd has three members; h2load
+puts and gets one key of the same size at the leader.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from etcd import GET, PUT, Etcd
 from larder import Client, LarderError
 from larder_wire import Write
 from postgres import Postgres, programs, wait_for
@@ -94,11 +96,14 @@ def main() -> int:
     options = parser.parse_args()
     options.server, options.bench = options.server.resolve(), options.bench.resolve()
     postgres = Postgres(shared_buffers="512MB", max_wal_size="8GB")
+    etcd = Etcd()
     with tempfile.TemporaryDirectory(prefix="larder-figures-") as temporary:
         folder = Path(temporary)
         (folder / "server").mkdir()
-        server = Server(options.server, folder / "server", environment={"LARDERD_DATABASES": f"main={postgres.address}"})
+        server = Server(options.server, folder / "server", environment={
+            "LARDERD_DATABASES": f"main={postgres.address}", "LARDERD_CLUSTER_STORES": "bench"})
         try:
+            postgres.add_standbys(2)
             server.wait_until_ready()
             create(server, "bench")
             postgres.query("CREATE TABLE kv (k text PRIMARY KEY, v text NOT NULL)")
@@ -112,6 +117,9 @@ def main() -> int:
                 rows.append((f"durable put, {clients} clients × {pipeline}", f"{puts:,.0f}/s"))
                 rows.append((f"  pgbench, upserts by {clients} clients", f"{upserts:,.0f}/s, {latency:.2f} ms"))
                 rows.append(("  Larder ÷ pgbench", f"{puts / upserts:.1f}"))
+                etcd_puts = etcd.run("Put", PUT, clients, pipeline, options.time)
+                rows.append((f"  etcd, {clients} clients × {pipeline}", f"{etcd_puts:,.0f}/s"))
+                rows.append(("  Larder ÷ etcd", f"{puts / etcd_puts:.1f}"))
                 rows.append(("  WAL per put, bytes", f"{wal / (puts * options.time):.0f}"))
             with Client(server.address) as client:
                 client.create("memory", "memory")
@@ -123,11 +131,15 @@ def main() -> int:
             gets = {store: sorted(seen)[1] for store, seen in rates.items()}
             rows.append(("get, 50 clients", f"{gets['bench']:,.0f}/s"))
             rows.append(("  of a store in memory", f"{gets['memory']:,.0f}/s"))
+            etcd_gets = sorted(etcd.run("Range", GET, 50, 1, options.time) for _ in range(3))[1]
+            rows.append(("  etcd, serializable", f"{etcd_gets:,.0f}/s"))
+            rows.append(("  Larder ÷ etcd", f"{gets['bench'] / etcd_gets:.1f}"))
             rows.append(("cold start of 1,000,000 entries", f"{cold_start(options, postgres, folder, 1_000_000):.1f} s"))
             for name, value in rows:
                 print(f"{name:<45} {value}")
         finally:
             server.kill()
+            etcd.remove()
             postgres.remove()
     return 0
 

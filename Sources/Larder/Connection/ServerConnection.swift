@@ -101,7 +101,9 @@ final class ServerConnection: Sendable {
           report?.countRetry()
           continue
         }
-        if error.kind == .storeUnknown || error.kind == .notLeader, store != nil, mayReopen {
+        if error.kind == .storeUnknown || error.kind == .notLeader, isRead || error.outcome != .unknown, store != nil,
+          mayReopen
+        {
           mayReopen = false
           report?.countRetry()
           continue

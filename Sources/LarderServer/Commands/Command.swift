@@ -133,11 +133,21 @@ struct CommandFailure: Error {
   let message: String
   /// The newest commit that the message reveals, which must be durable before it is sent; 0 for none.
   let shownRevision: UInt64
+  /// What is known about the request.
+  let outcome: Outcome
 
-  init(_ code: ErrorCode, _ message: String = "", shownRevision: UInt64 = 0) {
+  /// - Parameter outcome: What is known about the request; nil for what is known after most errors with the code.
+  init(_ code: ErrorCode, outcome: Outcome? = nil, _ message: String = "", shownRevision: UInt64 = 0) {
     self.code = code
     self.message = message
     self.shownRevision = shownRevision
+    self.outcome = outcome ?? code.outcome
+  }
+
+  /// Why a reply can't be sent that waited for a commit. Whether the request took effect can't be known.
+  init(ofCommit error: StorageError) {
+    let isLost = if case .servedElsewhere = error { true } else { false }
+    self.init(isLost ? .notLeader : .failed, outcome: .unknown, "\(error)")
   }
 
   /// Returns why a request on a store fails that is not in the catalog any more.

@@ -39,7 +39,7 @@ extension NativeCodec {
     let message = failure.message
     let isShort = message.utf8.count <= maxMessageSize
     bytes.appendError(
-      failure.code, id: request ?? 0,
+      failure.code, outcome: failure.outcome, id: request ?? 0,
       message: isShort ? message : String(message.prefix(maxMessageSize / 4)) + " …")
   }
 

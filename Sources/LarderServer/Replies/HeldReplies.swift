@@ -91,9 +91,8 @@ struct HeldReplies: ~Copyable {
       if failedTags.contains(gate.tag) {
         dropBytes(to: gate.range.upperBound)
       } else if gate.reveals, let failure = gate.commit?.failure {
-        // Whether the request took effect can't be known.
         dropBytes(to: gate.range.upperBound)
-        session.append(CommandFailure(.failed, "\(failure)"), to: gate.tag, into: &output)
+        session.append(CommandFailure(ofCommit: failure), to: gate.tag, into: &output)
         failedTags.append(gate.tag)
       } else {
         moveBytes(to: gate.range.upperBound, into: &output)

@@ -12,6 +12,7 @@ package final class CommitWriter: @unchecked Sendable {
   /// The time after which a commit is on disk, in milliseconds, with the durability `interval`.
   private let interval: UInt64?
   private let engine: any Engine
+  private let name: StoreName
   private let queue: DispatchQueue
   private let wakeup = DispatchSemaphore(value: 0)
   private let isAwake = Atomic<Bool>(false)
@@ -46,7 +47,7 @@ package final class CommitWriter: @unchecked Sendable {
 
   /// - Parameter revision: The newest revision that the engine has on disk.
   package init(_ engine: any Engine, durability: Durability, revision: UInt64, name: StoreName) {
-    self.engine = engine
+    (self.engine, self.name) = (engine, name)
     self.durability = durability
     if case .interval(let time) = durability { interval = time.wholeMilliseconds } else { interval = nil }
     durableRevision = Atomic(revision)
@@ -367,7 +368,8 @@ package final class CommitWriter: @unchecked Sendable {
     case .transient(let description):
       reason = "\(description), and nothing after revision \(durableRevision.load(ordering: .relaxed)) was written"
     }
-    let failure = StorageError.readOnly(reason)
+    let failure: StorageError =
+      hasLostStore ? .servedElsewhere(name, StoreElsewhere("another server has taken it over")) : .readOnly(reason)
     source.access { $0.disableWrites(failure) }
     backlog.removeAll()
     isUnavailable.store(false, ordering: .relaxed)

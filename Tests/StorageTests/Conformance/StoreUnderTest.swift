@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Platform
 import Replication
@@ -57,7 +58,8 @@ final class StoreUnderTest {
         name: name, specification: StoreSpecification(.replicated, durability: durability), folder: nil,
         fileSystem: disk, now: now)
       let opener = StoreOpener(
-        log: log, membership: membership, life: life, keepingValuesIn: ValueCache(byteCount: 1 << 20))
+        log: log, membership: membership, life: life, keepingValuesIn: ValueCache(byteCount: 1 << 20),
+        upkeepOn: DispatchQueue(label: "upkeep"))
       let engine = try opener.open(opening, into: &map) { _, _ in }
       return Store(name: name, engine: .replicated, map: map, writingTo: engine, durability: durability)
     default: return Store(name: name, engine: engine)
