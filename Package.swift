@@ -179,7 +179,7 @@ let package = Package(
       name: "LarderServerTests",
       dependencies: [
         "Documents", "LarderServer", "Storage", "TLS", "Tokens", "Wire", "Platform", "DocumentTestSupport",
-        "TestSupport", "TLSTestSupport", "larderd",
+        "ReplicationTestSupport", "TestSupport", "TLSTestSupport", "larderd",
       ],
       swiftSettings: settings),
     .testTarget(
@@ -206,7 +206,7 @@ let package = Package(
       name: "LarderTests",
       dependencies: [
         "Documents", "Larder", "LarderServer", "LarderTLS", "DataSources", "LarderTesting", "Storage", "Tokens",
-        "TypedQueries", "Wire", "Platform", "TestSupport", "TLS", "TLSTestSupport",
+        "TypedQueries", "Wire", "Platform", "ReplicationTestSupport", "TestSupport", "TLS", "TLSTestSupport",
       ],
       swiftSettings: settings),
     .testTarget(
@@ -224,8 +224,8 @@ let package = Package(
       dependencies: ["Basics", "Documents", "larder", "larderd", "Larder", "LarderTLS", "Platform"],
       swiftSettings: settings),
     .target(
-      name: "ReplicationTestSupport", dependencies: ["Platform", "Replication"], path: "Tests/ReplicationTestSupport",
-      swiftSettings: settings),
+      name: "ReplicationTestSupport", dependencies: ["LarderServer", "Platform", "Replication", "Storage"],
+      path: "Tests/ReplicationTestSupport", swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Platform"], path: "Tests/TestSupport", swiftSettings: settings),
     .target(
       name: "TLSTestSupport", dependencies: ["COpenSSL", "TLS"], path: "Tests/TLSTestSupport", swiftSettings: settings),
@@ -249,7 +249,7 @@ let package = Package(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "DataSourceFutures", "Documents", "SecretDataSource", "SQLiteDataSource", "Larder",
-        "LarderTesting", "EntryFiles", "Storage", "Platform", "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
+        "LarderServer", "LarderTesting", "ReplicationTestSupport", "EntryFiles", "Storage", "Platform", "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
         "TopLevelFutures",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import LarderServer
 import Platform
+import ReplicationTestSupport
 import Storage
 import Synchronization
 import TestSupport
@@ -34,11 +35,12 @@ final class TestServer: Sendable {
   ///   - spoken: The protocol that clients speak.
   ///   - alsoNative: Whether a second address is for Larder's own protocol.
   ///   - directories: The names of directory stores that exist from the start, likewise.
+  ///   - replicated: The names of replicated stores that exist from the start, likewise.
   ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [],
     engines: [EngineKind] = .builtIn, tcp: Bool = false,
-    logs: [String] = [], directories: [String] = [], on files: any FileSystem = LocalFileSystem(),
+    logs: [String] = [], directories: [String] = [], replicated: [String] = [], on files: any FileSystem = LocalFileSystem(),
     metrics: Address? = nil,
     rules: [AccessRule] = [], databases: [RESPDatabase] = [], keyspaceEvents: RESPEventClasses = [],
     speaking spoken: ListenerProtocol = .native,
@@ -68,6 +70,8 @@ final class TestServer: Sendable {
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") } + logs.map { try .init(name: $0, "log") }
     configuration.stores += try directories.map { try .init(name: $0, "directory") }
+    if !replicated.isEmpty { configuration.shareStores(in: SimulatedLog()) }
+    configuration.stores += try replicated.map { try .init(name: $0, "replicated", engines: .known) }
     if !logs.isEmpty || !directories.isEmpty { configuration.dataPath = folder.file("data") }
     configuration.fileSystem = files
     configuration.accessRules = rules

@@ -1,6 +1,7 @@
 import Larder
 import LarderServer
 import Platform
+import ReplicationTestSupport
 import Storage
 import TestSupport
 import Testing
@@ -18,12 +19,14 @@ import Testing
   )
     async throws
   {
-    for engine in ["memory", "log", "directory"] {
+    for engine in ["memory", "log", "directory", "replicated"] {
       let folder = try TemporaryFolder()
+      let log = SimulatedLog()
       for isPrepared in engine == "memory" ? [false] : [false, true] {
         try await withServer {
-          $0.stores = [try! .init(name: "films", engine)]
+          $0.stores = [try! .init(name: "films", engine, engines: .known)]
           $0.dataPath = folder.file("data")
+          $0.shareStores(in: log)
         } _: { client, _ in
           let films = client.store("films")
           if !isPrepared { try await prepare(films) }

@@ -1,6 +1,7 @@
 import Documents
 import LarderServer
 import Platform
+import ReplicationTestSupport
 import TestSupport
 import Testing
 
@@ -286,12 +287,13 @@ private struct Account: Codable, Equatable {
     }
   }
 
-  @Test(arguments: ["memory", "log", "directory"])
+  @Test(arguments: ["memory", "log", "directory", "replicated"])
   func `concurrent transfers are neither lost nor seen half-done`(engine: String) async throws {
     let folder = try TemporaryFolder()
     try await withServer {
       $0.workers = 2
       $0.dataPath = folder.file("data")
+      $0.shareStores(in: SimulatedLog())
     } _: { client, _ in
       try await client.createStore("bank", engine: engine)
       let bank = client.store("bank").with(timeout: .seconds(60))

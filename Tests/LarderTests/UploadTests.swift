@@ -1,6 +1,7 @@
 import Larder
 import LarderServer
 import Platform
+import ReplicationTestSupport
 import Storage
 import TestSupport
 import Testing
@@ -68,8 +69,9 @@ import Testing
     await withCheckedContinuation { continuation in server.stop { continuation.resume() } }
   }
 
-  @Test(.timeLimit(.minutes(1)), arguments: ["memory", "log", "directory"])
+  @Test(.timeLimit(.minutes(1)), arguments: ["memory", "log", "directory", "replicated"])
   func `a value is written in one step, whatever its chunks`(engine: String) async throws {
+    let log = SimulatedLog()
     let cases = [
       [], [0], [10], [65_536], [65_537], [30_000, 0, 40_000], [5_000_000], Array(repeating: 1, count: 500),
       Array(repeating: 100_000, count: 50), [200_000, 65_536, 131_072, 1],
@@ -78,8 +80,9 @@ import Testing
     var revisions: [UInt64] = []
     for isReopened in engine == "memory" ? [false] : [false, true] {
       try await withServer {
-        $0.stores = [try! .init(name: "films", engine)]
+        $0.stores = [try! .init(name: "films", engine, engines: .known)]
         $0.dataPath = folder.file("data")
+        $0.shareStores(in: log)
       } _: { client, _ in
         let films = client.store("films")
         for (number, chunks) in cases.enumerated() {

@@ -21,12 +21,8 @@ import Testing
       folder = try TemporaryFolder()
       addresses = ["unix:\(folder.file("a"))", "unix:\(folder.file("b"))"]
       servers = try addresses.map { [log] address in
-        let database = Replication.Database(
-          try #require(DatabaseName("main")), log, node: address, address: address, lease: 300)
-        let replication = Replication([database])
         var configuration = ServerConfiguration(addresses: [try Address(address)])
-        configuration.engines = .builtIn + [replication.engine]
-        configuration.sharedStores = replication
+        configuration.shareStores(in: log, as: address, lease: 300)
         configuration.stores = [try .init(name: "s", "replicated", engines: .known)]
         return try Server(configuration)
       }

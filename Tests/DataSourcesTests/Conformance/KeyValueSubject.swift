@@ -57,7 +57,11 @@ extension KeyValueSubject {
     KeyValueSubject(
       testDescription: "Remote, " + engine, documentation: "`RemoteDataSource`", canBeWatched: true
     ) { try $0.server.client.dataSource(of: Item.self, store: "items", creating: engine) }
-  }
+  } + [
+    KeyValueSubject(
+      testDescription: "Remote, replicated", documentation: "`RemoteDataSource`", canBeWatched: true
+    ) { try $0.clientOfSharedStores.dataSource(of: Item.self, store: "items", creating: "replicated") }
+  ]
 }
 
 /// Items in a source of files.

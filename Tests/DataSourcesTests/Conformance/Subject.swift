@@ -1,7 +1,10 @@
 import DataSources
 import Foundation
 import Larder
+import LarderServer
 import LarderTesting
+import Platform
+import ReplicationTestSupport
 import SQLiteDataSource
 import SecretDataSource
 import TestSupport
@@ -40,7 +43,7 @@ extension Subject {
   }
 
   /// All sources that claim to be complete key-value sources.
-  static let all = inProcess + remote
+  static let all = inProcess + remote + [replicated]
 }
 
 /// A place where the sources of a test store their entries: a directory and, if a test uses it, a server. Sources with
@@ -48,6 +51,7 @@ extension Subject {
 final class Place: Sendable {
   private let directory: TemporaryFolder
   private let servers = Recorder<TestServer>()
+  private let sharingServers = Recorder<(server: Server, client: LarderClient)>()
 
   init() throws { directory = try TemporaryFolder() }
 
@@ -65,9 +69,26 @@ final class Place: Sendable {
     }
   }
 
-  /// Stops the server, if there is one.
+  /// A client of a server that can share its stores with others. The first use starts the server; uses must not overlap.
+  var clientOfSharedStores: LarderClient {
+    get throws {
+      if let started = sharingServers.events.first { return started.client }
+      let address = "unix:\(directory.file("shared"))"
+      var configuration = ServerConfiguration(addresses: [try Address(address)])
+      configuration.shareStores(in: SimulatedLog())
+      let started = (try Server(configuration), try LarderClient(address))
+      sharingServers.add(started)
+      return started.1
+    }
+  }
+
+  /// Stops the servers, if there are any.
   func close() async {
     for server in servers.events { await server.stop() }
+    for (server, client) in sharingServers.events {
+      client.close()
+      await withCheckedContinuation { continuation in server.stop { continuation.resume() } }
+    }
   }
 }
 
@@ -174,6 +195,11 @@ extension Subject {
     },
     remote("live cache over Remote") { AnyDataSource(LiveCacheRepository(main: $0)) },
   ]
+
+  static let replicated = Subject(
+    testDescription: "Remote, replicated",
+    make: { AnyDataSource(try $0.clientOfSharedStores.dataSource(of: Item.self, store: $1, creating: "replicated")) },
+    misread: { AnyDataSource(try $0.clientOfSharedStores.dataSource(store: $1, creating: "replicated")) })
 
   private static func remote(
     _ description: String, engine: String = "memory",

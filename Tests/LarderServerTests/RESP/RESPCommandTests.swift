@@ -239,11 +239,12 @@ extension ServerTests {
       #expect(try client.call("EXISTS", "a", "", long) == 0)
     }
 
-    @Test(arguments: ["memory", "log", "directory"])
+    @Test(arguments: ["memory", "log", "directory", "replicated"])
     func `an error in a transaction leaves the large values before it as they are`(_ engine: String) throws {
       let server = try TestServer(
         stores: engine == "memory" ? ["test"] : [], logs: engine == "log" ? ["test"] : [],
-        directories: engine == "directory" ? ["test"] : [], speaking: .resp)
+        directories: engine == "directory" ? ["test"] : [], replicated: engine == "replicated" ? ["test"] : [],
+        speaking: .resp)
       let client = try TestClient(server.address)
       let value = String(repeating: "0123456789", count: 10_000)
       #expect(try client.call("MSET", "big", value, "text", "x") == .ok)
@@ -259,11 +260,12 @@ extension ServerTests {
       }
     }
 
-    @Test(arguments: ["memory", "log", "directory"])
+    @Test(arguments: ["memory", "log", "directory", "replicated"])
     func `large values are stored, changed and returned by every engine`(_ engine: String) throws {
       let server = try TestServer(
         stores: engine == "memory" ? ["test"] : [], logs: engine == "log" ? ["test"] : [],
-        directories: engine == "directory" ? ["test"] : [], speaking: .resp)
+        directories: engine == "directory" ? ["test"] : [], replicated: engine == "replicated" ? ["test"] : [],
+        speaking: .resp)
       let client = try TestClient(server.address)
       let value = String(repeating: "0123456789", count: 100_000)
       #expect(try client.call("SET", "big", value) == .ok)
