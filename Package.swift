@@ -249,7 +249,8 @@ let package = Package(
       name: "DataSourcesTests",
       dependencies: [
         "DataSources", "DataSourceFutures", "Documents", "SecretDataSource", "SQLiteDataSource", "Larder",
-        "LarderServer", "LarderTesting", "ReplicationTestSupport", "EntryFiles", "Storage", "Platform", "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
+        "LarderServer", "LarderTesting", "ReplicationTestSupport", "EntryFiles", "Storage", "Platform",
+        "DocumentTestSupport", "TestSupport", "TopLevelSnippets",
         "TopLevelFutures",
         .product(name: "GRDB", package: "GRDB.swift", condition: sqliteDataSource),
       ],

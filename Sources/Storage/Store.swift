@@ -95,6 +95,12 @@ package final class Store: Sendable {
 
   package var engine: EngineKind { specification.engine }
 
+  /// Whether a reply that reveals a revision must wait until that is durable.
+  package func gatesReplies(revealing revision: UInt64) -> Bool {
+    guard let commitWriter else { return false }
+    return commitWriter.gatesReplies && !commitWriter.isDurable(revision)
+  }
+
   /// Whether another server has taken the store over, or could have.
   package var isLost: Bool { commitWriter?.hasLostStore ?? false }
   /// The memory limit for the entries; nil for no limit.

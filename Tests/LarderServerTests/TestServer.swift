@@ -40,7 +40,8 @@ final class TestServer: Sendable {
   init(
     workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [],
     engines: [EngineKind] = .builtIn, tcp: Bool = false,
-    logs: [String] = [], directories: [String] = [], replicated: [String] = [], on files: any FileSystem = LocalFileSystem(),
+    logs: [String] = [], directories: [String] = [], replicated: [String] = [],
+    on files: any FileSystem = LocalFileSystem(),
     metrics: Address? = nil,
     rules: [AccessRule] = [], databases: [RESPDatabase] = [], keyspaceEvents: RESPEventClasses = [],
     speaking spoken: ListenerProtocol = .native,

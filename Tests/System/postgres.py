@@ -45,18 +45,26 @@ class Postgres:
 
     def add_standbys(self, count: int) -> None:
         """Starts standbys, and makes commits wait for one of them."""
-        for number in range(1, count + 1):
-            data = self.folder / f"standby{number}"
-            self._run("pg_basebackup", "-h", self.folder, "-U", "larder", "-D", data, "-R", "-X", "stream", "--no-sync")
-            # Its socket is beside the primary's, under another number.
-            options = f"-c listen_addresses= -c port={5432 + number} -c unix_socket_directories={self.folder}"
-            self._run("pg_ctl", "-D", data, "-l", self.folder / f"log{number}", "-o", options, "-w", "-t", "60", "start")
-            self.standbys.append(data)
-        self.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+        # Before the standbys are copied from it, so that one that is promoted waits, too. The name excludes the copying.
+        self.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (walreceiver)'")
         self.query("SELECT pg_reload_conf()")
+        self.standbys += [self.start_standby(5432 + number) for number in range(1, count + 1)]
         wait_for(
             lambda: self.query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'") == str(count), 30,
             "the standbys don't follow")
+
+    def start_standby(self, port: int, of: int = 5432) -> Path:
+        """Starts a standby whose socket is beside the primary's, and returns its folder."""
+        data = self.folder / f"standby{port}"
+        self._run(
+            "pg_basebackup", "-h", self.folder, "-p", of, "-U", "larder", "-D", data, "-R", "-X", "stream", "--no-sync", "-c", "fast")
+        options = f"-c listen_addresses= -c port={port} -c unix_socket_directories={self.folder}"
+        self._run("pg_ctl", "-D", data, "-l", self.folder / f"log{port}", "-o", options, "-w", "-t", "60", "start")
+        return data
+
+    def control(self, data: Path, command: str) -> None:
+        """Runs a command of pg_ctl on a server, and waits for its end."""
+        self._run("pg_ctl", "-D", data, "-w", "-t", "60", command)
 
     def start(self) -> None:
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder}"
@@ -66,17 +74,18 @@ class Postgres:
         """Stops the server: `smart`, `fast`, or `immediate`, which is like a crash."""
         self._run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "60", "stop")
 
-    def query(self, sql: str) -> str:
-        command = [programs() / "psql", "-h", self.folder, "-U", "larder", "-X", "-A", "-t", "-c", sql, "postgres"]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+    def query(self, sql: str, port: int = 5432) -> str:
+        command = [programs() / "psql", "-h", self.folder, "-p", port, "-U", "larder", "-X", "-A", "-t", "-c", sql, "postgres"]
+        return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
-    def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to all processes of the server."""
-        for process in self.processes():
-            os.kill(process, number)
+    def signal(self, number: signal.Signals, data: Path | None = None) -> None:
+        """Sends a signal to all processes of the server, or of the one in another folder."""
+        for process in self.processes(data):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
 
-    def processes(self) -> list[int]:
-        leader = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+    def processes(self, data: Path | None = None) -> list[int]:
+        leader = int(((data or self.data) / "postmaster.pid").read_text().split("\n", 1)[0])
         listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(leader)], capture_output=True, text=True, check=False)
         return [leader, *map(int, listing.stdout.split())]
 

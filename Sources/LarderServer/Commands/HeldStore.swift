@@ -33,17 +33,16 @@ struct HeldStore: ~Copyable {
   @inline(__always)
   mutating func unlock() {
     guard let store else { return }
-    let hasCommits = unsafe store.commitWriter != nil && store.map.hasCommits
-    let waiters = unsafe store.map.needsNotification ? store.map.drainChangeWaiters() : []
-    let soonerExpiry = unsafe store.map.takeSoonerExpiry()
+    // One call: each use of a property of the map would copy all of it.
+    let news = unsafe store.map.takeNews()
     store.unlock()
     lastStore = self.store.take()
     byteCount = 0
-    for waiter in waiters { waiter.storeDidChange() }
-    if hasCommits, let writer = store.commitWriter, !awaitedWriters.contains(where: { $0 === writer }) {
+    for waiter in news.waiters { waiter.storeDidChange() }
+    if news.hasCommits, let writer = store.commitWriter, !awaitedWriters.contains(where: { $0 === writer }) {
       awaitedWriters.append(writer)
     }
-    if let soonerExpiry { expiryTimer.entryWillExpire(at: soonerExpiry) }
+    if let soonerExpiry = news.soonerExpiry { expiryTimer.entryWillExpire(at: soonerExpiry) }
   }
 
   /// Wakes the commit threads of all stores that have new commits. Call it once for a whole wakeup, so that they write

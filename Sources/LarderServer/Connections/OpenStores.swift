@@ -18,10 +18,12 @@ struct OpenStores {
     let maxStaleness: UInt32?
     /// What the server must hold to answer reads; nil if nothing.
     let lease: Lease?
+    let leaseIdentity: ObjectIdentifier?
 
     fileprivate init(_ store: Store, _ rights: StoreRights, maxStaleness: UInt32?) {
       (self.store, self.rights, self.maxStaleness) = (store, rights, maxStaleness)
       lease = store.lease ?? store.freshness?.lease(within: maxStaleness ?? 0)
+      leaseIdentity = lease.map { ObjectIdentifier($0) }
       let (onEntries, onKeys) = (
         OperationSet.onEntries(permittedBy: rights), OperationSet.onKeys(permittedBy: rights)
       )

@@ -212,7 +212,7 @@ final class ApplyTask: CommittingTask {
     try changes.write(to: &map, revision: revision, now: now)
     return .committed(
       revision: map.revisions.last == revision ? revision : 0, shownRevision: map.revisions.last,
-      map.needsNotification ? map.drainChangeWaiters() : [])
+      map.takeNotifiedWaiters())
   }
 
   // MARK: Large commits

@@ -207,7 +207,7 @@ final class ChangeTask: CommittingTask {
         try map.put(key, value, expiry: change.expiry, revision: revision, now: now)
       }
     }
-    return .committed(revision, map.needsNotification ? map.drainChangeWaiters() : [])
+    return .committed(revision, map.takeNotifiedWaiters())
   }
 
   /// Examines documents again that have been written meanwhile, if that takes little time.

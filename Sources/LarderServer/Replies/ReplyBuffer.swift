@@ -18,8 +18,11 @@ struct ReplyBuffer: ~Copyable {
   private var missingValues: [MissingValue] = []
   private var attachedValues: [AttachedValue] = []
   private var attachedByteCount = 0
-  /// What the server must hold when it sends the replies.
-  private var leases: [Lease] = []
+  /// What the server must hold when it sends the replies: rarely more than one lease.
+  private var lease: Lease?
+  /// That of `lease`, which is compared for each request, without counting references.
+  private(set) var leaseIdentity: ObjectIdentifier?
+  private var otherLeases: [Lease] = []
 
   @inline(__always)
   var isEmpty: Bool { bytes.isEmpty }
@@ -37,25 +40,44 @@ struct ReplyBuffer: ~Copyable {
     bytes.removeAll()
     if hasAttachedValues { _ = takeAttachedValues() }
     removeGates()
-    if !leases.isEmpty { leases.removeAll(keepingCapacity: true) }
+    removeLeases()
     if bytes.capacity > maxKeptBytes { bytes.releaseStorage() }
   }
 
   // MARK: Leases
 
+  /// Whether the server must hold a lease when it sends the replies.
+  @inline(__always)
+  var requiresLease: Bool { leaseIdentity != nil }
+
   /// Requires that the server holds a lease when it sends the replies, because they show what is in a store.
   mutating func require(_ lease: Lease) {
-    if !leases.contains(where: { $0 === lease }) { leases.append(lease) }
+    if leaseIdentity == nil {
+      (self.lease, leaseIdentity) = (lease, ObjectIdentifier(lease))
+    } else if leaseIdentity != ObjectIdentifier(lease), !otherLeases.contains(where: { $0 === lease }) {
+      otherLeases.append(lease)
+    }
   }
 
   /// Returns whether the server holds all leases that the replies require, and forgets these.
+  /// - Parameter now: A time after all requests were executed, in milliseconds of the clock of `monotonicMilliseconds`.
   @inline(__always)
-  mutating func checkLeases() -> Bool { leases.isEmpty || takeLeases() }
+  mutating func checkLeases(at now: @autoclosure () -> UInt64) -> Bool { leaseIdentity == nil || takeLeases(at: now()) }
 
-  private mutating func takeLeases() -> Bool {
-    let now = monotonicMilliseconds()
-    defer { leases.removeAll(keepingCapacity: true) }
-    return leases.allSatisfy { $0.isHeld(at: now) }
+  private mutating func takeLeases(at now: UInt64) -> Bool {
+    leaseIdentity = nil
+    guard let lease = lease.take() else { return true }
+    let isHeld = lease.isHeld(at: now)
+    if otherLeases.isEmpty { return isHeld }
+    defer { otherLeases.removeAll(keepingCapacity: true) }
+    return isHeld && otherLeases.allSatisfy { $0.isHeld(at: now) }
+  }
+
+  @inline(__always)
+  private mutating func removeLeases() {
+    if leaseIdentity == nil { return }
+    (lease, leaseIdentity) = (nil, nil)
+    if !otherLeases.isEmpty { otherLeases.removeAll(keepingCapacity: true) }
   }
 
   // MARK: Durability

@@ -116,10 +116,12 @@ struct EventLoop: ~Copyable {
     }
     executor.unlockStore()
     if isLast { executor.wakeCommitWriters() }
+    var executionEnd: UInt64 = 0
     for index in 0..<count {
       let token = connections.batch[index].token
       guard connections.table.contains(token) else { continue }
-      settle(&connections.table[token.slot], &connections.batch[index].replies)
+      if executionEnd == 0, connections.batch[index].replies.requiresLease { executionEnd = monotonicMilliseconds() }
+      settle(&connections.table[token.slot], &connections.batch[index].replies, executedBefore: executionEnd)
       didServe(token.slot, of: &connections)
     }
     connections.batch.removeAll()
@@ -500,10 +502,15 @@ struct EventLoop: ~Copyable {
 
   /// Sends what can be sent, continues open streams and requests that had to wait for that, ends the connection if it
   /// has nothing left to do, and updates its poll interest. The replies are empty afterward.
-  mutating func settle(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
+  /// - Parameter executionEnd: A time after the requests of the replies were executed, in milliseconds; 0 for now.
+  mutating func settle(
+    _ connection: inout Connection, _ replies: inout ReplyBuffer, executedBefore executionEnd: UInt64 = 0
+  ) {
+    var executionEnd = connection.streams.isEmpty ? executionEnd : 0
     while true {
       continueStreams(of: &connection, &replies)
-      send(&replies, to: &connection)
+      send(&replies, to: &connection, executedBefore: executionEnd)
+      executionEnd = 0
       // If the output was full and has drained, the input may have whole frames.
       guard connection.outbox.isEmpty, connection.executes, !connection.waits.mustWait, connection.hasInput else {
         break
@@ -538,8 +545,11 @@ struct EventLoop: ~Copyable {
     if let deadline = connection.creditDeadline(executor.limits) { sweepTimer.schedule(noLaterThan: deadline) }
   }
 
-  private mutating func send(_ replies: inout ReplyBuffer, to connection: inout Connection) {
-    guard replies.checkLeases() || replies.isEmpty else { return abandon(&replies, to: &connection) }
+  private mutating func send(
+    _ replies: inout ReplyBuffer, to connection: inout Connection, executedBefore executionEnd: UInt64 = 0
+  ) {
+    let areHeld = replies.checkLeases(at: executionEnd == 0 ? monotonicMilliseconds() : executionEnd)
+    guard areHeld || replies.isEmpty else { return abandon(&replies, to: &connection) }
     if !connection.mustHold(replies) {
       replies.removeGates()
     } else if connection.holdUntilDurable(

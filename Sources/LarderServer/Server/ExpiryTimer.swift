@@ -99,7 +99,7 @@ final class ExpiryTimer: @unchecked Sendable {
     let now = monotonicMilliseconds()
     let (hasMore, waiters) = store.access { map -> (Bool, [any ChangeWaiter]) in
       let (expiresMore, reclaimsMore) = (map.expireBriefly(now: now), map.reclaimBriefly())
-      return (expiresMore || reclaimsMore, map.needsNotification ? map.drainChangeWaiters() : [])
+      return (expiresMore || reclaimsMore, map.takeNotifiedWaiters())
     }
     for waiter in waiters { waiter.storeDidChange() }
     return hasMore

@@ -49,7 +49,7 @@ final class MemoryMonitor: @unchecked Sendable {
     while missing > 0, !stores.isEmpty {
       stores.removeAll { store in
         let (evictedByteCount, waiters) = store.access { map in
-          (map.evictSome(), map.needsNotification ? map.drainChangeWaiters() : [])
+          (map.evictSome(), map.takeNotifiedWaiters())
         }
         for waiter in waiters { waiter.storeDidChange() }
         missing -= evictedByteCount

@@ -69,7 +69,8 @@ extension Session {
       case .invalid(let failure): end(&connection, failure.code, failure.message, on: &executor, into: &replies)
       case .request(let request):
         let opened = connection.stores[request.store]
-        if let opened, let lease = opened.lease {
+        // An earlier request may have required the lease already.
+        if let opened, opened.leaseIdentity != replies.leaseIdentity, let lease = opened.lease {
           guard lease.isHeld(at: executor.now) else {
             executor.unlockStore()
             C.append(opened.store.freshness == nil ? .leaseLost : .tooOld, to: request.tag, into: &replies.bytes)
@@ -200,7 +201,7 @@ extension Session {
       if let execution = try C.executeOnEntries(
         request, body, of: &connection, on: store, &map, executor: &executor, into: &replies)
       {
-        if let commitWriter = store.commitWriter {
+        if store.gatesReplies(revealing: execution.shownRevision), let commitWriter = store.commitWriter {
           replies.require(execution.shownRevision, commitWriter, of: request.tag, from: start, reveals: true)
         }
         return .replied(failure: execution.failure)
@@ -227,7 +228,7 @@ extension Session {
   ) -> RequestEnd {
     let start = replies.count
     C.append(execution.outcome, to: request.tag, now: now, into: &replies)
-    if let commitWriter = store.commitWriter {
+    if store.gatesReplies(revealing: execution.shownRevision), let commitWriter = store.commitWriter {
       // That an entry is absent reveals something, too.
       replies.require(execution.shownRevision, commitWriter, of: request.tag, from: start, reveals: true)
     }

@@ -297,7 +297,26 @@ extension EntryMap {
   /// Removes and returns the waiters to notify now. The caller notifies them after it releases the store's lock.
   package mutating func drainChangeWaiters() -> [any ChangeWaiter] { changes.drainWaiters() }
 
-  /// Whether there are changes and waiters to notify of them.
+  /// Removes and returns the waiters to notify if there are changes for them.
   @inline(__always)
-  package var needsNotification: Bool { changes.isRecording && changes.feed?.needsNotification == true }
+  package mutating func takeNotifiedWaiters() -> [any ChangeWaiter] {
+    changes.isRecording && changes.feed?.needsNotification == true ? drainChangeWaiters() : []
+  }
+}
+
+/// What is to be done about a map's changes after its store was unlocked.
+package struct MapNews {
+  /// Whether commits wait to be taken.
+  package let hasCommits: Bool
+  package let waiters: [any ChangeWaiter]
+  /// When an entry expires, sooner than any did before.
+  package let soonerExpiry: UInt64?
+}
+
+extension EntryMap {
+  /// Returns what has changed since this was last called.
+  @inline(__always)
+  package mutating func takeNews() -> MapNews {
+    MapNews(hasCommits: changes.hasCommits, waiters: takeNotifiedWaiters(), soonerExpiry: takeSoonerExpiry())
+  }
 }

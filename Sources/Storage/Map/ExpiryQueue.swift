@@ -95,7 +95,7 @@ extension EntryMap {
 
   /// Returns the time of the next call of `expire`, once, if a write has made it sooner; otherwise nil.
   @inline(__always)
-  package mutating func takeSoonerExpiry() -> UInt64? {
+  mutating func takeSoonerExpiry() -> UInt64? {
     guard expiryQueue.hasSooner else { return nil }
     expiryQueue.forgetSooner()
     return nextExpiry

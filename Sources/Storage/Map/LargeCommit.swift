@@ -96,7 +96,7 @@ extension EntryMap {
     unpin(commit.snapshot)
     end(commit.snapshot)
     return LargeCommitEnd(
-      revision: revisions.last, changeWaiters: needsNotification ? drainChangeWaiters() : [], waiters: commit.waiters,
+      revision: revisions.last, changeWaiters: takeNotifiedWaiters(), waiters: commit.waiters,
       soonerExpiry: takeSoonerExpiry())
   }
 

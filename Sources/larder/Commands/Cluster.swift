@@ -16,7 +16,7 @@ struct ClusterShow: AsyncParsableCommand, OutputCommand {
       As the server has last seen them, a moment ago. Prints a table on a terminal, otherwise one line of JSON for each \
       database: {"database","node","nodes":[{"name","address","lease"}],"stores":[{"name","leader","staleness"}]}, leases \
       in milliseconds. A store without a leader is on its way from one server to another. The staleness is how old a store \
-      that another server serves may be here, in milliseconds.
+      that another server serves may be here, in milliseconds. The table shows the greatest one of each server's stores.
 
       Example: larder cluster
       """)
@@ -34,16 +34,27 @@ struct ClusterShow: AsyncParsableCommand, OutputCommand {
       }
       return try output.flush()
     }
-    var table = Table("DATABASE", "SERVER", "ADDRESS", "STORES")
+    var table = Table("DATABASE", "SERVER", "ADDRESS", "AGE HERE", "STORES")
     for database in databases.map(Cluster.init) {
       for node in database.nodes {
-        let stores = database.stores.filter { $0.leader == node.name }.map(\.name)
-        table.add(database.name, node.name, node.address, stores.isEmpty ? "-" : stores.joined(separator: ", "))
+        let stores = database.stores.filter { $0.leader == node.name }
+        table.add(
+          database.name, node.name, node.address, node.name == database.own ? "-" : Self.age(of: stores),
+          stores.isEmpty ? "-" : stores.map(\.name).joined(separator: ", "))
       }
-      let waiting = database.stores.filter { $0.leader == nil }.map(\.name)
-      if !waiting.isEmpty { table.add(database.name, "(none for now)", "-", waiting.joined(separator: ", ")) }
+      let waiting = database.stores.filter { $0.leader == nil }
+      if !waiting.isEmpty {
+        table.add(
+          database.name, "(none for now)", "-", Self.age(of: waiting), waiting.map(\.name).joined(separator: ", "))
+      }
     }
     try output.write(table, orIfEmpty: "The server shares no stores with others.")
+  }
+
+  /// Returns how old what the server has of other servers' stores may be.
+  private static func age(of stores: [Cluster.Store]) -> String {
+    guard let oldest = stores.compactMap(\.staleness).max() else { return "-" }
+    return oldest < 10_000 ? "\(oldest) ms" : "\(oldest / 1_000) s"
   }
 }
 
@@ -117,12 +128,21 @@ private struct Cluster {
   /// The name of the server that reports.
   let own: String
   let nodes: [(name: String, address: String)]
-  let stores: [(name: String, leader: String?)]
+  let stores: [Store]
+
+  struct Store {
+    let name: String
+    let leader: String?
+    /// How old the server's copy of it may be, in milliseconds; nil if it has none.
+    let staleness: Int64?
+  }
 
   init(_ report: JSONValue) {
     name = report["database"]?.string ?? ""
     own = report["node"]?.string ?? ""
     nodes = (report["nodes"]?.array ?? []).map { ($0["name"]?.string ?? "", $0["address"]?.string ?? "") }
-    stores = (report["stores"]?.array ?? []).map { ($0["name"]?.string ?? "", $0["leader"]?.string) }
+    stores = (report["stores"]?.array ?? []).map {
+      Store(name: $0["name"]?.string ?? "", leader: $0["leader"]?.string, staleness: $0["staleness"]?.integer)
+    }
   }
 }

@@ -53,15 +53,16 @@ extension KeyValueSubject {
     },
   ]
 
-  private static let remote = ["memory", "log", "directory"].map { engine in
-    KeyValueSubject(
-      testDescription: "Remote, " + engine, documentation: "`RemoteDataSource`", canBeWatched: true
-    ) { try $0.server.client.dataSource(of: Item.self, store: "items", creating: engine) }
-  } + [
-    KeyValueSubject(
-      testDescription: "Remote, replicated", documentation: "`RemoteDataSource`", canBeWatched: true
-    ) { try $0.clientOfSharedStores.dataSource(of: Item.self, store: "items", creating: "replicated") }
-  ]
+  private static let remote =
+    ["memory", "log", "directory"].map { engine in
+      KeyValueSubject(
+        testDescription: "Remote, " + engine, documentation: "`RemoteDataSource`", canBeWatched: true
+      ) { try $0.server.client.dataSource(of: Item.self, store: "items", creating: engine) }
+    } + [
+      KeyValueSubject(
+        testDescription: "Remote, replicated", documentation: "`RemoteDataSource`", canBeWatched: true
+      ) { try $0.clientOfSharedStores.dataSource(of: Item.self, store: "items", creating: "replicated") }
+    ]
 }
 
 /// Items in a source of files.
