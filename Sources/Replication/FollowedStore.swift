@@ -16,8 +16,6 @@ package final class FollowedStore: Sendable {
   private let knownEpoch = Atomic<Int64>(0)
   /// The size of the commits since the newest snapshot at which to look again whether another one is due, in bytes.
   private let nextLook = Atomic(0)
-  /// The position of the newest snapshot that is known.
-  private let snapshotPosition = Atomic<Int64>(0)
 
   /// Reads the store from the log. May wait for the network, and for long.
   package init(
@@ -77,10 +75,9 @@ package final class FollowedStore: Sendable {
   func writeSnapshot() throws {
     defer { nextLook.store(place.withLock { $0.byteCount } + SnapshotWriter.pauseByteCount, ordering: .relaxed) }
     let newest = try log.snapshot(of: id)?.position ?? 0
-    let isCurrent = newest == snapshotPosition.exchange(newest, ordering: .relaxed)
     let begun = place.withLock { place -> (snapshot: Snapshot, place: LogPlace)? in
-      if isCurrent, place.position > newest { return store.takeSnapshot().map { ($0, place) } }
-      place.byteCount = 0
+      if place.snapshotPosition == newest { return store.takeSnapshot().map { ($0, place) } }
+      (place.snapshotPosition, place.byteCount) = (newest, 0)
       return nil
     }
     guard let begun else { return }
@@ -89,8 +86,10 @@ package final class FollowedStore: Sendable {
     while true {
       guard let snapshot = try writer.writePart(store, to: log, of: id) else { continue }
       if try log.finish(snapshot, of: id, in: begun.place) {
-        snapshotPosition.store(snapshot.position, ordering: .relaxed)
-        place.withLock { $0.byteCount -= begun.place.byteCount }
+        place.withLock { place in
+          place.snapshotPosition = snapshot.position
+          place.byteCount -= begun.place.byteCount
+        }
       }
       return
     }

@@ -210,7 +210,9 @@ package struct LogCommit: Equatable, Sendable {
 package struct LogPlace: Sendable {
   package var position: Int64
   package var epoch: Int64
-  /// The size of the commits up to this place since the snapshot with which reading began, in bytes.
+  /// The position of the newest snapshot that was known when reading began, or since; 0 for none.
+  var snapshotPosition: Int64 = 0
+  /// The size of the commits up to this place since that snapshot, in bytes.
   var byteCount = 0
 }
 

@@ -38,7 +38,7 @@ struct StoreReader {
       }
     }
     let first = snapshot?.position ?? 0
-    var place = LogPlace(position: first, epoch: 0)
+    var place = LogPlace(position: first, epoch: 0, snapshotPosition: first)
     while end.map({ place.position < $0 }) ?? true {
       let commits = try log.commits(of: store, from: place.position + 1, upTo: Self.readByteCount)
       for commit in commits where commit.position <= end ?? .max {
