@@ -67,7 +67,8 @@ package final class FollowedStore: Sendable {
   /// Whether a snapshot of the store is worth it.
   var isSnapshotDue: Bool {
     let byteCount = place.withLock { $0.byteCount }
-    return byteCount >= nextLook.load(ordering: .relaxed) && byteCount >= store.read { SnapshotWriter.threshold($0) }
+    return byteCount >= max(SnapshotWriter.minByteCount, nextLook.load(ordering: .relaxed))
+      && byteCount >= store.read { SnapshotWriter.threshold($0) }
   }
 
   /// Writes a snapshot of the store to the log, unless another server just has.

@@ -76,14 +76,15 @@ final class LogUpkeep: Sendable {
   ///   - place: The last commit. The map has the locations of its large values.
   ///   - lastRevision: Its last revision.
   func beginIfDue(at place: LogPlace, lastRevision: UInt64, _ context: any MaintenanceContext) {
-    let threshold = context.read { SnapshotWriter.threshold($0) }
-    let isDue = state.withLock { state in
+    let (isLong, byteCount) = state.withLock { state in
       (state.place, state.lastRevision) = (place, lastRevision)
-      guard state.activity == .idle, state.byteCount >= max(threshold, state.nextLook) else { return false }
-      state.activity = .queued
-      return true
+      let isLong = state.byteCount >= max(SnapshotWriter.minByteCount, state.nextLook)
+      return (isLong && state.activity == .idle, state.byteCount)
     }
-    guard isDue else { return }
+    guard isLong else { return }
+    let threshold = context.read { SnapshotWriter.threshold($0) }
+    guard byteCount >= threshold else { return }
+    state.withLock { $0.activity = $0.activity == .idle ? .queued : $0.activity }
     queue.async { [self] in
       let begins = state.withLock { state in
         guard state.activity == .queued else { return false }

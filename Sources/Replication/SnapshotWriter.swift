@@ -4,7 +4,7 @@ import Storage
 /// all of its commits.
 struct SnapshotWriter {
   /// The size of the commits after which another snapshot is worth it, however small the store is.
-  private static let minByteCount = 64 << 20
+  static let minByteCount = 64 << 20
   private static let maxMoveByteCount = 64 << 20
   private static let partByteCount = 1 << 20
   /// The size of the commits before it is tried again to write a snapshot, in bytes.
