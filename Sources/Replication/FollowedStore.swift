@@ -82,17 +82,12 @@ package final class FollowedStore: Sendable {
       return nil
     }
     guard let begun else { return }
-    var writer = SnapshotWriter(begun.snapshot, at: begun.place.position)
     defer { store.endSnapshot(begun.snapshot) }
-    while true {
-      guard let snapshot = try writer.writePart(store, to: log, of: id) else { continue }
-      if try log.finish(snapshot, of: id, in: begun.place) {
-        place.withLock { place in
-          place.snapshotPosition = snapshot.position
-          place.byteCount -= begun.place.byteCount
-        }
-      }
-      return
+    let writer = SnapshotWriter(begun.snapshot, at: begun.place.position, to: log, of: id)
+    guard try writer.write(store, in: begun.place) else { return }
+    place.withLock { place in
+      place.snapshotPosition = begun.place.position
+      place.byteCount -= begun.place.byteCount
     }
   }
 

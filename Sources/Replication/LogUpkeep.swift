@@ -118,13 +118,14 @@ final class LogUpkeep: Sendable {
     if state.withLock({ $0.activity == .stopped }) { throw Stopped() }
   }
 
-  /// Waits until the log has a revision.
-  /// - Returns: A commit that has it. As long as this is in the log, the revision is, too.
-  private func wait(for revision: UInt64, _ context: any MaintenanceContext) throws -> LogPlace {
+  /// Waits until the log has everything that the map has now, also what is being appended.
+  /// - Returns: A commit. As long as this is in the log, the changes until now are, too.
+  private func waitForCommits(_ context: any MaintenanceContext) throws -> LogPlace {
+    let revision = context.read { $0.commitRevision }
     while true {
       try checkStop()
       let (place, last) = state.withLock { ($0.place, $0.lastRevision) }
-      if last >= revision || !context.read({ $0.hasCommits }) { return place }
+      if last >= revision { return place }
       usleep(Self.commitPause)
     }
   }
@@ -139,14 +140,9 @@ final class LogUpkeep: Sendable {
     let place = state.withLock { $0.place }
     guard let snapshot = context.takeSnapshot() else { return }
     defer { context.endSnapshot(snapshot) }
-    let end = try wait(for: snapshot.revision, context)
-    var writer = SnapshotWriter(snapshot, at: place.position)
-    while true {
-      try checkStop()
-      guard let written = try writer.writePart(context, to: log, of: store) else { continue }
-      guard try log.finish(written, of: store, in: end) else { return }
-      break
-    }
+    let end = try waitForCommits(context)
+    let writer = SnapshotWriter(snapshot, at: place.position, to: log, of: store)
+    guard try writer.write(context, in: end, beforeEachPart: checkStop) else { return }
     state.withLock { $0.snapshotCount += 1 }
     try trim(before: place.position, context)
   }
@@ -160,9 +156,9 @@ final class LogUpkeep: Sendable {
       state.nextLook = 0
       return state.trimmedPosition..<position
     }
-    // In this order: a value that is no longer in use was replaced by a change that the revision includes.
+    // In this order: a value that is no longer in use was replaced by a change that the commit or an earlier one has.
     let used = values.usedValues
-    let end = try wait(for: context.read { $0.revisions.last }, context)
+    let end = try waitForCommits(context)
     var moves = used.values.filter { moved.contains($0.reference.position) }
     while !moves.isEmpty {
       try checkStop()

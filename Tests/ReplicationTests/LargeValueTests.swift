@@ -1,3 +1,5 @@
+import Dispatch
+import Glibc
 import Platform
 import Replication
 import ReplicationTestSupport
@@ -118,6 +120,46 @@ struct LargeValueTests: ReplicatedStoreTests {
     #expect(try #require(figure("replicated_snapshots_total", of: store)) > 0)
     second.stop()
     first.stop()
+  }
+
+  @Test func `a snapshot is not finished before the log has what is in it`() throws {
+    // The first call that is counted appends the last commit that makes a snapshot due, and the second one belongs to
+    // the snapshot. The third one appends a commit that is in the snapshot, too.
+    let count = Lock<Int?>(nil)
+    let gates = [2: DispatchSemaphore(value: 0), 3: DispatchSemaphore(value: 0)]
+    let log = SimulatedLog { isBefore in
+      guard isBefore else { return .none }
+      let number = count.withLock { count -> Int? in
+        guard let number = count else { return nil }
+        count = number + 1
+        return count
+      }
+      number.flatMap { gates[$0] }?.wait()
+      return .none
+    }
+    let server = TestNode("a", log, lease: 60_000)
+    let store = try server.create()
+    let id = try #require(log.stores().first).id
+    while try #require(figure("replicated_log_bytes", of: store)) + 400_100 < 64 << 20 {
+      _ = try put("0", bytes(1), in: store)
+    }
+    count.withLock { $0 = 0 }
+    _ = try put("0", bytes(2), in: store)
+    try wait { count.withLock { $0 == 2 } }
+    let revision = try store.access { map throws(StorageError) in
+      let revision = map.revisions.last + 1
+      try unsafe map.put(Array("1".utf8).span.bytes, [3].span.bytes, revision: revision)
+      return revision
+    }
+    store.wake()
+    try wait { count.withLock { $0 == 3 } }
+    gates[2]?.signal()
+    usleep(300_000)
+    #expect(log.contents.snapshots[id] == nil)
+    gates[3]?.signal()
+    try wait { log.contents.snapshots[id] != nil }
+    #expect(log.contents.snapshots[id]?.revision == revision)
+    server.stop()
   }
 
   @Test func `values can't be read while the database is away`() throws {

@@ -75,14 +75,3 @@ extension ReplicatedStoreTests {
 
   func sleepBriefly() { usleep(2_000) }
 }
-
-extension SeparatedValue {
-  /// Reads the value.
-  func bytes() throws(SeparatedValueError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: byteCount)
-    var span = bytes.mutableSpan
-    var raw = unsafe span.mutableBytes
-    try unsafe raw.withUnsafeMutableBytes { (buffer) throws(SeparatedValueError) in unsafe try read(into: buffer) }
-    return bytes
-  }
-}

@@ -18,6 +18,7 @@ struct OpenStores {
     let maxStaleness: UInt32?
     /// What the server must hold to answer reads; nil if nothing.
     let lease: Lease?
+    /// That of `lease`, which is compared for each request.
     let leaseIdentity: ObjectIdentifier?
 
     fileprivate init(_ store: Store, _ rights: StoreRights, maxStaleness: UInt32?) {

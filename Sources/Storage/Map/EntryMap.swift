@@ -84,7 +84,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   }
 
   /// The revision of the last commit, which may be a large one that hasn't ended.
-  var commitRevision: UInt64 {
+  package var commitRevision: UInt64 {
     if isDiverted, let largeCommit { return max(largeCommit.hidden.last, revisions.lastCommit) }
     return revisions.lastCommit
   }
@@ -207,8 +207,9 @@ extension EntryMap {
     return contents
   }
 
-  /// The size of keys and values, in bytes, without the values that are read on demand, and the size of these.
+  /// The size of keys and values, in bytes, without the values that are read on demand.
   package var residentByteCount: Int { max(0, counts.keyBytes + counts.valueBytes - externals.storedBytes) }
+  /// The size of the values that are read on demand, in bytes.
   package var storedByteCount: Int { externals.storedBytes }
 
   package var statistics: MapStatistics {

@@ -1,5 +1,6 @@
 import Glibc
 import Platform
+import ReplicationTestSupport
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 import Foundation
 import Platform
+import ReplicationTestSupport
 import Synchronization
 import TestSupport
 import Testing
@@ -89,16 +90,6 @@ extension EntryMap {
     }
     for (key, value) in stored { entries[key]?.value = try value.bytes() }
     return entries
-  }
-}
-
-extension SeparatedValue {
-  func bytes() throws(SeparatedValueError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: byteCount)
-    var span = bytes.mutableSpan
-    var raw = unsafe span.mutableBytes
-    unsafe try raw.withUnsafeMutableBytes { (buffer) throws(SeparatedValueError) in unsafe try read(into: buffer) }
-    return bytes
   }
 }
 
