@@ -97,7 +97,7 @@ let package = Package(
     .target(name: "TLS", dependencies: ["COpenSSL", "Platform"], swiftSettings: settings),
     .target(name: "Systemd", dependencies: ["Basics", "CSystemd", "Platform"], swiftSettings: settings),
     .target(name: "Wire", swiftSettings: settings),
-    .target(name: "Documents", dependencies: ["Basics"], swiftSettings: settings),
+    .target(name: "Documents", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
     .target(name: "EntryFiles", dependencies: ["CLinux"], swiftSettings: settings),
     .target(
       name: "Storage", dependencies: ["Basics", "CLinux", "Documents", "EntryFiles", "Platform"],
@@ -167,8 +167,8 @@ let package = Package(
     .executableTarget(
       name: "larder-bench",
       dependencies: [
-        "Basics", "Wire", "Platform", "Storage", "Larder", "DataSources", "Documents", "LarderTesting", "TypedQueries",
-        argumentParser,
+        "Basics", "CPostgreSQL", "Wire", "Platform", "Storage", "Larder", "DataSources", "Documents", "LarderTesting",
+        "TypedQueries", argumentParser,
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: commands),
         .product(name: "GRDBSQLite", package: "GRDB.swift", condition: sqliteDataSource),
       ],

@@ -15,6 +15,8 @@ package struct EntryView {
   package let revision: UInt64
   /// The time when the entry expires, in milliseconds of the clock that the caller passes as `now`; 0 for never.
   package let expiry: UInt64
+  /// Whether the value is known to be an I-JSON object. It may be one in any case.
+  package let isKnownObject: Bool
   package let key: UnsafeRawBufferPointer
   /// The value's bytes; nil if they are not in memory.
   package let value: UnsafeRawBufferPointer?
@@ -24,11 +26,13 @@ package struct EntryView {
 
   @inline(__always)
   init(
-    kind: EntryKind, revision: UInt64, expiry: UInt64, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+    kind: EntryKind, revision: UInt64, expiry: UInt64, isKnownObject: Bool, key: UnsafeRawBufferPointer,
+    value: UnsafeRawBufferPointer
   ) {
     self.kind = kind
     self.revision = revision
     self.expiry = expiry
+    self.isKnownObject = isKnownObject
     unsafe self.key = key
     unsafe self.value = value
     valueByteCount = value.count
@@ -37,11 +41,13 @@ package struct EntryView {
 
   /// - Parameter external: A value of `ExternalValues`.
   init(
-    kind: EntryKind, revision: UInt64, expiry: UInt64, key: UnsafeRawBufferPointer, external: UnsafeMutableRawPointer
+    kind: EntryKind, revision: UInt64, expiry: UInt64, isKnownObject: Bool, key: UnsafeRawBufferPointer,
+    external: UnsafeMutableRawPointer
   ) {
     self.kind = kind
     self.revision = revision
     self.expiry = expiry
+    self.isKnownObject = isKnownObject
     unsafe self.key = key
     unsafe value = ExternalValues.bytes(of: external)
     valueByteCount = unsafe ExternalValues.byteCount(of: external)
@@ -49,7 +55,7 @@ package struct EntryView {
   }
 
   /// Whether the value isn't in the entry's record.
-  var isExternal: Bool { unsafe external != nil }
+  package var isExternal: Bool { unsafe external != nil }
 
   /// A reference to a value of 32 KiB or more in memory; nil for any other. It stays readable when the view is no longer
   /// valid.

@@ -39,9 +39,9 @@ extension Store {
   /// Creates and deletes indexes so that the store has those that the other server has recorded.
   package func followIndexes(in records: any StoreRecords) throws { try restoreIndexes(try records.indexes()) }
 
-  /// Ends the store, and hands what it has over to an empty map.
+  /// Ends the store, and hands what it has over to an empty map. Waits for those who read it without its lock.
   package func endFollowing(into other: inout EntryMap) {
-    lock()
+    lockWithoutReaders()
     let waiters = unsafe map.drainChangeWaiters()
     unsafe map.move(to: &other)
     unlock()

@@ -33,6 +33,7 @@ package final class Store: Sendable {
   private let mutex: Lock<EntryMap>
   /// The number of threads that sleep until they get the lock.
   private let waitingCount = Atomic(0)
+  private let endsReaders = Atomic(false)
 
   /// How many times a thread lets others take their turn, and how long each time, in microseconds, without about 50 that
   /// the system adds.
@@ -182,6 +183,20 @@ package final class Store: Sendable {
   }
 
   package func unlock() { mutex.unlock() }
+
+  /// Whether those who read entries without the lock must stop soon, because the store's contents are handed over.
+  package var mustEndReading: Bool { endsReaders.load(ordering: .relaxed) }
+
+  /// Takes the lock as soon as nobody reads entries without it, and nobody begins to.
+  func lockWithoutReaders() {
+    endsReaders.store(true, ordering: .relaxed)
+    lock()
+    while unsafe map.hasReaders {
+      unlock()
+      usleep(Self.yieldTime)
+      lock()
+    }
+  }
 
   /// Takes the lock as soon as no large commit is being made. For threads that may wait.
   func lockBetweenLargeCommits() {

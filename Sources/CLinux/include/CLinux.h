@@ -2,6 +2,7 @@
 #pragma once
 
 #include "crc32c.h"
+#include "json_scan.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -51,9 +51,10 @@ struct AggregateState: Sendable {
   ///   - path: The number of the aggregate's path; nil for the count.
   ///   - documentCount: The number of documents that it stands for. Sums and averages need each document.
   ///   - budget: Once it is exhausted, the state means nothing.
+  /// - Returns: By how many bytes the memory of what is kept has grown, approximately.
   mutating func add(
     _ values: borrowing FieldValues, _ path: Int?, documentCount: Int, _ budget: inout WorkBudget
-  ) {
+  ) -> Int {
     switch kind {
     case .count(let count): kind = .count(count + documentCount)
     case .sum(let summary): kind = .sum(Self.adding(path, values, to: summary, &budget))
@@ -61,7 +62,9 @@ struct AggregateState: Sendable {
     case .extreme(let extreme, let byteCount, let isMax):
       let (newExtreme, newByteCount) = Self.extreme(extreme, byteCount, path, values, isMax, &budget)
       kind = .extreme(newExtreme, byteCount: newByteCount, isMax: isMax)
+      return newByteCount - byteCount
     }
+    return 0
   }
 
   /// Adds the documents of another state of the same aggregate.

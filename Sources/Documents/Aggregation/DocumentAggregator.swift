@@ -3,11 +3,6 @@
 /// A document belongs to the group of each element of an array that it is grouped by, and to the group of missing
 /// values if it has none. With several fields, it belongs to the group of each combination.
 public struct DocumentAggregator: Sendable {
-  private struct State {
-    let key: [JSONValue?]
-    var aggregates: [AggregateState]
-  }
-
   /// The maximum number of groups.
   public static let maxGroupCount = 1_000_000
   /// What a combination of values takes.
@@ -19,15 +14,22 @@ public struct DocumentAggregator: Sendable {
 
   private let program: Program
   private let groupPaths: [Int]
-  private let aggregates: [(aggregate: Aggregate, path: Int?)]
+  private let aggregates: [Aggregate]
+  /// The numbers of the aggregates' paths.
+  private let aggregatePaths: [Int?]
   private let aggregation: DocumentAggregation
-  /// By the order keys of the values that they are grouped by.
-  private var groups: [[UInt8]: State] = [:]
-  /// The groups that `takeGroups` has yet to pass on.
-  private var sortedGroups: [(key: [UInt8], state: State)] = []
+  private var table = GroupTable()
+  /// The values of each group, one group's after the other's.
+  private var groupValues: [JSONValue?] = []
+  /// The aggregates of each group, one group's after the other's.
+  private var states: [AggregateState] = []
+  /// The groups that `takeGroups` has yet to pass on, the next one last; nil before it is called.
+  private var sortedGroups: [Int]?
   private var metadata = EntryMetadata()
-  /// The aggregates of the document that is added.
+  /// The aggregates of the document that is added, if it is in several groups.
   private var parts: [AggregateState]
+  /// The key of the group of the document that is added.
+  private var key: [UInt8] = []
   /// The memory of the groups that were added, in bytes, approximately.
   package private(set) var keptByteCount = 0
   /// The memory beyond which nothing is added any more.
@@ -55,10 +57,10 @@ public struct DocumentAggregator: Sendable {
     self.aggregation = aggregation
     var paths = PathTrie()
     let groupPaths = fields.map { paths.add($0) }
-    let numbered = aggregates.map { aggregate in (aggregate, aggregate.path.map { paths.add($0) }) }
+    aggregatePaths = aggregates.map { aggregate in aggregate.path.map { paths.add($0) } }
     program = try Program(selector.checkedTree(), after: paths)
     self.groupPaths = groupPaths
-    self.aggregates = numbered
+    self.aggregates = aggregates
     parts = aggregates.map { AggregateState($0) }
   }
 
@@ -67,31 +69,35 @@ public struct DocumentAggregator: Sendable {
   /// - Complexity: O(*n*) in the size of the document, and O(*g*) in the number of its groups.
   public mutating func add(_ document: Document) throws(SelectorError) {
     var budget = WorkBudget()
-    _ = try Self.check(document.withSource { addSource($0, documentCount: 1, &budget) })
+    let program = program
+    _ = try Self.check(document.withSource { addSource($0, program, documentCount: 1, &budget) })
   }
 
-  /// Adds the value of an entry to its groups if it is a document and matches.
-  /// - Parameters:
-  ///   - text: The value. It need not be JSON: values that aren't JSON objects match no selector.
-  ///   - key: The key, in UTF-8.
-  ///   - documentCount: The number of documents that it stands for: those that match, too, and have the same single
-  ///     values in the aggregation's `decidingFields`.
-  ///   - budget: Once it is exhausted, neither the result nor the groups mean anything.
-  /// - Returns: Whether it matches.
+  /// Adds entries to their groups that are documents and match.
+  /// - Parameter budget: Once it is exhausted, neither the result nor the groups mean anything.
+  /// - Returns: The number of entries that were examined.
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups, or they need more
   ///   memory than permitted.
-  package mutating func add(
-    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, documentCount: Int = 1, _ budget: inout WorkBudget
-  ) throws(SelectorError) -> Bool {
-    metadata.set(key: key, revision: revision, for: program.paths)
-    let metadata = metadata
-    return try Self.check(
-      metadata.withSource(of: text) { addSource($0, documentCount: documentCount, &budget) })
+  package mutating func add(_ entries: Span<StoredEntry>, _ budget: inout WorkBudget) throws(SelectorError) -> Int {
+    let program = program
+    var count = 0
+    while count < entries.count, !budget.isExhausted {
+      let entry = entries[count]
+      count += 1
+      // Taken out of this value, so that it isn't accessed twice at once.
+      var metadata = EntryMetadata()
+      swap(&metadata, &self.metadata)
+      let addition = entry.withSource(
+        &metadata, needsID: program.needsID, needsRevision: program.needsRevision
+      ) { source in addSource(source, program, documentCount: entry.documentCount, &budget) }
+      swap(&metadata, &self.metadata)
+      _ = try Self.check(addition)
+    }
+    return count
   }
 
   private enum Addition { case noMatch, added, tooLarge }
 
-  /// Static, because a method would have a copy of the groups made before they change.
   private static func check(_ addition: Addition) throws(SelectorError) -> Bool {
     guard addition != .tooLarge else {
       throw SelectorError(.tooLarge, "documents can be in up to \(maxGroupCount) groups")
@@ -99,21 +105,69 @@ public struct DocumentAggregator: Sendable {
     return addition == .added
   }
 
+  @inline(__always)
   private mutating func addSource(
-    _ source: DocumentSource, documentCount: Int, _ budget: inout WorkBudget
+    _ source: DocumentSource, _ program: Program, documentCount: Int, _ budget: inout WorkBudget
   ) -> Addition {
     guard source.isObject else { return .noMatch }
     return FieldValues.with(of: source, program.paths, &budget) { values, budget in
       guard program.holds(values, &budget) else { return .noMatch }
+      if let isAdded = addToOneGroup(values, documentCount: documentCount, &budget) {
+        return isAdded ? .added : .tooLarge
+      }
       // Each value is looked at once, whatever the number of groups.
       for index in aggregates.indices {
-        parts[index] = AggregateState(aggregates[index].aggregate)
-        parts[index].add(values, aggregates[index].path, documentCount: documentCount, &budget)
+        parts[index] = AggregateState(aggregates[index])
+        _ = parts[index].add(values, aggregatePaths[index], documentCount: documentCount, &budget)
       }
       let elements = groupPaths.map { path in Self.elements(of: path, values, &budget) }
       return add([], [], elements[...], &budget) ? .added : .tooLarge
     } ?? .noMatch
   }
+
+  /// Adds a document whose fields have single values to its group.
+  /// - Returns: Whether there is room for the group; nil if a field has several values.
+  @inline(__always)
+  private mutating func addToOneGroup(
+    _ values: borrowing FieldValues, documentCount: Int, _ budget: inout WorkBudget
+  ) -> Bool? {
+    for case let path? in aggregatePaths where values.isPlural(path) { return nil }
+    key.removeAll(keepingCapacity: true)
+    for path in groupPaths {
+      guard !values.isPlural(path) else { return nil }
+      if let value = values.first(of: path) {
+        guard budget.spend(bytes: value.text.end) else { return true }
+        OrderKey.append(value, to: &key)
+      } else {
+        OrderKey.appendMissing(to: &key)
+      }
+    }
+    guard budget.spend(bytes: key.count) else { return true }
+    let group = table.find(key.span) ?? addGroup(key, values, &budget)
+    var position = group &* aggregatePaths.count
+    for path in aggregatePaths {
+      keptByteCount += states[position].add(values, path, documentCount: documentCount, &budget)
+      position &+= 1
+    }
+    return hasRoom
+  }
+
+  /// Adds the group of a document whose fields have single values.
+  @inline(never)
+  private mutating func addGroup(
+    _ key: [UInt8], _ values: borrowing FieldValues, _ budget: inout WorkBudget
+  ) -> Int {
+    var group: [JSONValue?] = []
+    for path in groupPaths {
+      let value = values.first(of: path)
+      // A tree takes some nanoseconds for each byte.
+      if let value { budget.spend(value.text.end / 2) }
+      group.append(value?.tree)
+    }
+    return addGroup(key, group)
+  }
+
+  private var hasRoom: Bool { table.count <= Self.maxGroupCount && keptByteCount <= maxKeptByteCount }
 
   /// A value that documents are grouped by; nil for a missing one.
   private typealias Element = (key: [UInt8], value: JSONValue?)
@@ -157,22 +211,20 @@ public struct DocumentAggregator: Sendable {
   }
 
   private mutating func add(_ key: [UInt8], _ group: [JSONValue?], _ budget: inout WorkBudget) -> Bool {
-    guard let position = groups.index(forKey: key) else {
-      groups[key] = newState(key, group)
-      return add(key, group, &budget)
-    }
-    // In place, because a copy of the state would have its aggregates copied, too.
-    for index in aggregates.indices {
-      keptByteCount += groups.values[position].aggregates[index].add(parts[index], &budget)
-    }
-    return groups.count <= Self.maxGroupCount && keptByteCount <= maxKeptByteCount
+    let first = (table.find(key.span) ?? addGroup(key, group)) * aggregates.count
+    for index in aggregates.indices { keptByteCount += states[first + index].add(parts[index], &budget) }
+    return hasRoom
   }
 
-  private mutating func newState(_ key: [UInt8], _ group: [JSONValue?]) -> State {
+  /// - Returns: The number of the group.
+  private mutating func addGroup(_ key: [UInt8], _ group: [JSONValue?]) -> Int {
     keptByteCount +=
       2 * key.count + group.count * MemoryLayout<JSONValue?>.stride
-      + aggregates.count * MemoryLayout<AggregateState>.stride + MemoryLayout<State>.stride
-    return State(key: group, aggregates: aggregates.map { AggregateState($0.aggregate) })
+      + aggregates.count * MemoryLayout<AggregateState>.stride + GroupTable.byteCountPerGroup
+    table.add(key.span)
+    groupValues += group
+    states += aggregates.map { AggregateState($0) }
+    return table.count - 1
   }
 
   /// Returns the groups of the documents that were added, in the order of the aggregation and then of the values that
@@ -189,30 +241,42 @@ public struct DocumentAggregator: Sendable {
     return result
   }
 
-  /// Calls `body` with the groups that `result` returns, and removes them one by one, until `body` returns false.
+  /// Calls `body` with the groups that `result` returns, each one once, until `body` returns false.
   /// - Parameter budget: Once it is exhausted, there are no more groups.
   package mutating func takeGroups(_ budget: inout WorkBudget, _ body: (DocumentGroup) -> Bool) {
-    if groupPaths.isEmpty, groups.isEmpty { groups[[]] = newState([], []) }
-    var count = aggregation.limit ?? .max
-    // The next one is taken off the end.
-    sortedGroups = groups.map { key, state in
-      (key: budget.spend(Self.orderUnits) ? orderKey(of: state) + key : key, state: state)
+    if groupPaths.isEmpty, table.count == 0 { _ = addGroup([], []) }
+    var groups = sortedGroups.take() ?? sorted(&budget)
+    while budget.spend(Self.resultUnits), let group = groups.popLast() {
+      guard body(self.group(group)) else { break }
     }
-    .sorted { left, right in
-      budget.spend(bytes: left.key.count) && left.key.span.order(right.key.span) > 0
-    }
-    groups = [:]
-    while count > 0, budget.spend(Self.resultUnits), let (_, state) = sortedGroups.popLast() {
-      count -= 1
-      guard body(DocumentGroup(key: state.key, values: state.aggregates.map(\.result))) else { return }
-    }
+    sortedGroups = groups
   }
 
-  /// Returns the beginning of a group's order key, which its place in the result depends on first.
-  private func orderKey(of state: State) -> [UInt8] {
-    if aggregation.sort.isEmpty { return [] }
-    return GroupOrder.key(
-      of: DocumentGroup(key: state.key, values: state.aggregates.map(\.result)), aggregation.sort, in: aggregation)
+  /// Returns the numbers of the groups in the result, the first one last.
+  private func sorted(_ budget: inout WorkBudget) -> [Int] {
+    var keys: [[UInt8]] = []
+    if !aggregation.sort.isEmpty {
+      for group in 0..<table.count where budget.spend(Self.orderUnits) {
+        keys.append(GroupOrder.key(of: self.group(group), aggregation.sort, in: aggregation))
+      }
+    }
+    guard !budget.isExhausted else { return [] }
+    let sorted = (0..<table.count).sorted { left, right in
+      if !keys.isEmpty {
+        let (leftKey, rightKey) = (keys[left], keys[right])
+        guard budget.spend(bytes: leftKey.count) else { return false }
+        let order = leftKey.span.order(rightKey.span)
+        if order != 0 { return order > 0 }
+      }
+      return budget.spend(bytes: table.key(of: left).count) && table.order(left, right) > 0
+    }
+    return aggregation.limit.map { Array(sorted.suffix($0)) } ?? sorted
+  }
+
+  private func group(_ number: Int) -> DocumentGroup {
+    let values = number * groupPaths.count..<(number + 1) * groupPaths.count
+    let states = number * aggregates.count..<(number + 1) * aggregates.count
+    return DocumentGroup(key: Array(groupValues[values]), values: self.states[states].map(\.result))
   }
 }
 

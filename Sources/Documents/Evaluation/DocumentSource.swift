@@ -6,20 +6,26 @@ struct DocumentSource {
   /// The key as a JSON string, and the revision as a number, in place of the members `_id` and `_rev`.
   let id: SourceValue?
   let revision: SourceValue?
+  /// Whether the text is known to be an I-JSON object.
+  let isTrusted: Bool
 
   @unsafe @inline(__always)
-  init(_ text: UnsafeBufferPointer<UInt8>, id: SourceValue? = nil, revision: SourceValue? = nil) {
+  init(
+    _ text: UnsafeBufferPointer<UInt8>, id: SourceValue? = nil, revision: SourceValue? = nil, isTrusted: Bool = false
+  ) {
     self.text = unsafe JSONText(UnsafeRawBufferPointer(text))
+    self.isTrusted = isTrusted
     self.id = id
     self.revision = revision
   }
 
   /// - Parameter metadata: The key, of `idCount` bytes, and the revision. Both can be empty.
   @unsafe @inline(__always)
-  init(_ text: UnsafeBufferPointer<UInt8>, metadata: UnsafeBufferPointer<UInt8>, idCount: Int) {
+  init(_ text: UnsafeBufferPointer<UInt8>, metadata: UnsafeBufferPointer<UInt8>, idCount: Int, isTrusted: Bool) {
     unsafe self.init(
       text, id: idCount == 0 ? nil : SourceValue(UnsafeBufferPointer(rebasing: metadata[..<idCount])),
-      revision: idCount == metadata.count ? nil : SourceValue(UnsafeBufferPointer(rebasing: metadata[idCount...])))
+      revision: idCount == metadata.count ? nil : SourceValue(UnsafeBufferPointer(rebasing: metadata[idCount...])),
+      isTrusted: isTrusted)
   }
 
   @inline(__always)
@@ -28,6 +34,7 @@ struct DocumentSource {
   /// Whether the text starts like an object.
   @inline(__always)
   var isObject: Bool {
+    if isTrusted { return true }
     var position = 0
     return text.next(&position) == UInt8(ascii: "{")
   }

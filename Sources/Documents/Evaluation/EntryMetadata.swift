@@ -4,12 +4,6 @@ struct EntryMetadata: Sendable {
   private var bytes: [UInt8] = []
   private var idCount = 0
 
-  /// Sets the metadata that paths of a table lead to.
-  @inline(__always)
-  mutating func set(key: Span<UInt8>, revision: UInt64, for paths: PathTable) {
-    set(key: key, ifNeeded: paths.idEdge >= 0, revision: paths.revisionEdge >= 0 ? revision : nil)
-  }
-
   /// - Parameters:
   ///   - needsKey: Whether the key matters.
   ///   - revision: nil if it doesn't matter.
@@ -22,11 +16,14 @@ struct EntryMetadata: Sendable {
   }
 
   /// Calls `body` with the places of the text and the metadata.
+  /// - Parameter isTrusted: Whether the text is known to be an I-JSON object.
   @inline(__always)
-  func withSource<Result>(of text: Span<UInt8>, _ body: (DocumentSource) -> Result) -> Result {
+  func withSource<Result>(
+    of text: Span<UInt8>, isTrusted: Bool = false, _ body: (DocumentSource) -> Result
+  ) -> Result {
     unsafe text.withUnsafeBufferPointer { text in
       unsafe bytes.withUnsafeBufferPointer { bytes in
-        unsafe body(DocumentSource(text, metadata: bytes, idCount: idCount))
+        unsafe body(DocumentSource(text, metadata: bytes, idCount: idCount, isTrusted: isTrusted))
       }
     }
   }

@@ -54,6 +54,16 @@ struct FieldValues: ~Copyable {
   @inline(__always)
   borrowing func isEmpty(_ path: Int) -> Bool { unsafe slots[path].value == nil }
 
+  /// Returns the first value of a path; nil if there is none.
+  @inline(__always)
+  borrowing func first(of path: Int) -> SourceValue? { unsafe slots[path].value }
+
+  /// Whether a path leads to several values, or to an array.
+  @inline(__always)
+  borrowing func isPlural(_ path: Int) -> Bool {
+    unsafe slots[path].firstFurther >= 0 || slots[path].value?.isArray ?? false
+  }
+
   /// Calls `body` with each value of a path, or with its elements if it is an array, until the budget is exhausted.
   @inline(__always)
   borrowing func forEachElement(
@@ -103,22 +113,31 @@ struct FieldValues: ~Copyable {
 
   /// - Returns: Whether the text is JSON; false if the budget is exhausted, too.
   private mutating func find(in source: DocumentSource, _ table: PathTable, _ budget: inout WorkBudget) -> Bool {
-    let text = source.text
+    guard !source.isTrusted else { return find(in: source, TrustedText(source.text), table, &budget) }
+    return find(in: source, source.text, table, &budget)
+  }
+
+  @inline(__always)
+  private mutating func find<Text: TraversableText>(
+    in source: DocumentSource, _ text: Text, _ table: PathTable, _ budget: inout WorkBudget
+  ) -> Bool {
+    if Text.isTrusted, table.node(0).isLeaf, table.node(0).path < 0 { return true }
     var position = 0
     do throws(JSONText.Failure) {
-      if text.next(&position) == UInt8(ascii: "{"), !table.node(0).isLeaf {
+      if text.text.next(&position) == UInt8(ascii: "{"), !table.node(0).isLeaf {
         let idEdge = source.id == nil ? -1 : table.idEdge
         let revisionEdge = source.revision == nil ? -1 : table.revisionEdge
         position = try visitObject(
-          text, table, 0, at: position, JSONLimits.deepest, &budget, except: idEdge, revisionEdge)
+          text, table, 0, at: position, JSONLimits.deepest, &budget, isRoot: true, except: idEdge, revisionEdge)
         if idEdge >= 0 { try visit(source.id, table, idEdge, &budget) }
         if revisionEdge >= 0 { try visit(source.revision, table, revisionEdge, &budget) }
       } else {
         position = try visit(text, table, 0, at: position, JSONLimits.deepest, &budget)
       }
     } catch { return false }
-    _ = text.next(&position)
-    return position == text.end
+    if Text.isTrusted { return true }
+    _ = text.text.next(&position)
+    return position == text.text.end
   }
 
   /// Visits a value that stands for a member of the root.
@@ -134,61 +153,70 @@ struct FieldValues: ~Copyable {
   ///   - start: Where the value begins, or the end of the text.
   ///   - room: How many levels of arrays and objects the value may have.
   /// - Returns: The end of the value.
-  private mutating func visit(
-    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget
+  private mutating func visit<Text: TraversableText>(
+    _ text: Text, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget
   ) throws(JSONText.Failure) -> Int {
     let node = table.node(number)
     let end: Int
-    if node.isLeaf || start == text.end || text[start] | 0x20 != UInt8(ascii: "{") {
+    if node.isLeaf || start == text.text.end || text.text[start] | 0x20 != UInt8(ascii: "{") {
       end = try text.endOfValue(at: start, room: room)
-    } else if text[start] == UInt8(ascii: "{") {
+    } else if text.text[start] == UInt8(ascii: "{") {
       end = try visitObject(text, table, number, at: start, room, &budget)
     } else {
       end = try visitArray(text, table, number, at: start, room, &budget)
     }
-    if node.path >= 0 { append(SourceValue(start..<end, of: text), to: Int(node.path)) }
+    if node.path >= 0 { append(SourceValue(start..<end, of: text.text), to: Int(node.path)) }
     return end
   }
 
   /// - Parameters:
+  ///   - isRoot: Whether the object's end does not matter if the text is trusted.
   ///   - isElement: Whether the object is an array's element. Names that are indexes then mean elements of the array.
   ///   - idEdge: An edge to skip, as is `revisionEdge`, because metadata replaces these members.
-  private mutating func visitObject(
-    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget,
-    isElement: Bool = false, except idEdge: Int = -1, _ revisionEdge: Int = -1
+  private mutating func visitObject<Text: TraversableText>(
+    _ traversable: Text, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget,
+    isRoot: Bool = false, isElement: Bool = false, except idEdge: Int = -1, _ revisionEdge: Int = -1
   ) throws(JSONText.Failure) -> Int {
+    let text = traversable.text
     guard room > 0 else { throw text.failure(.lessNesting, at: start) }
     let node = table.node(number)
     // One bit for each edge that was found, to notice names that occur twice. From the 64th on, edges share a bit, so
     // that a duplicate may be noticed where there is none, which costs time only.
     var found: UInt64 = 0
+    // In trusted text, each name occurs once: nothing is left to look for after these.
+    var missingCount = node.edgeCount &- (idEdge >= 0 ? 1 : 0) &- (revisionEdge >= 0 ? 1 : 0)
     let isCompared = table.isCompared(node)
     var position = start &+ 1
     if text.next(&position) == UInt8(ascii: "}") { return position &+ 1 }
     while true {
+      if Text.isTrusted, missingCount == 0 { return isRoot ? position : traversable.endOfContainer(from: position) }
       guard text.next(&position) == UInt8(ascii: "\"") else { throw text.failure(.name, at: position) }
       let nameStart = position &+ 1
       var edge = isCompared ? table.comparedEdge(of: node, at: nameStart, in: text) : -1
       if edge >= 0 {
         position = nameStart &+ Int(table.edge(edge).nameCount) &+ 1
       } else {
-        let (end, hasEscapes) = try text.endOfString(at: position)
+        let (end, hasEscapes) = try traversable.endOfString(at: position)
         position = end
         if hasEscapes || !isCompared { edge = table.searchedEdge(of: number, nameStart..<end &- 1, in: text) }
       }
       try text.passColon(&position)
       var target = -1
       if edge >= 0, edge != idEdge, edge != revisionEdge, !isElement || table.edge(edge).index < 0 {
-        let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
-        if found & bit != 0 { hasDuplicates = true }
-        found |= bit
+        if Text.isTrusted {
+          missingCount &-= 1
+        } else {
+          let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: min(table.edge(edge).ordinal, 63))
+          if found & bit != 0 { hasDuplicates = true }
+          found |= bit
+        }
         target = Int(table.edge(edge).target)
       }
       if target >= 0, !table.node(target).isLeaf {
-        position = try visit(text, table, target, at: position, room &- 1, &budget)
+        position = try visit(traversable, table, target, at: position, room &- 1, &budget)
       } else {
         let start = position
-        position = try text.endOfValue(at: start, room: room &- 1)
+        position = try traversable.endOfValue(at: start, room: room &- 1)
         if target >= 0 { append(SourceValue(start..<position, of: text), to: Int(table.node(target).path)) }
       }
       let byte = text.next(&position)
@@ -199,9 +227,10 @@ struct FieldValues: ~Copyable {
   }
 
   /// Paths continue with the element whose index they name, or with every element that is an object.
-  private mutating func visitArray(
-    _ text: JSONText, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget
+  private mutating func visitArray<Text: TraversableText>(
+    _ traversable: Text, _ table: PathTable, _ number: Int, at start: Int, _ room: Int, _ budget: inout WorkBudget
   ) throws(JSONText.Failure) -> Int {
+    let text = traversable.text
     guard room > 0 else { throw text.failure(.lessNesting, at: start) }
     let node = table.node(number)
     var position = start &+ 1
@@ -212,15 +241,15 @@ struct FieldValues: ~Copyable {
       if first == UInt8(ascii: "[") { mayHaveNestedArrays = true }
       let edge = node.hasIndexes ? table.edge(of: number, index: index) : -1
       var end = -1
-      if node.hasNames, first == UInt8(ascii: "{") {
-        end = try visitObject(text, table, number, at: position, room &- 1, &budget, isElement: true)
+      if node.hasNames, table.fansOut, first == UInt8(ascii: "{") {
+        end = try visitObject(traversable, table, number, at: position, room &- 1, &budget, isElement: true)
       }
       if edge >= 0 {
         // An object that has been visited is visited once more, for each index on the way to a field.
         if end >= 0, !budget.spend(bytes: end &- position) { throw text.failure(.value, at: position) }
-        end = try visit(text, table, Int(table.edge(edge).target), at: position, room &- 1, &budget)
+        end = try visit(traversable, table, Int(table.edge(edge).target), at: position, room &- 1, &budget)
       }
-      position = end < 0 ? try text.endOfValue(at: position, room: room &- 1) : end
+      position = end < 0 ? try traversable.endOfValue(at: position, room: room &- 1) : end
       let byte = text.next(&position)
       if byte == UInt8(ascii: "]") { return position &+ 1 }
       guard byte == UInt8(ascii: ",") else { throw text.failure(.commaOrBracket, at: position) }

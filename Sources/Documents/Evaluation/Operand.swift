@@ -6,6 +6,7 @@ struct Operand: Sendable {
   private let number: JSONNumber
   /// The UTF-8 of the operand if it is a string, folded as the options say.
   private let text: [UInt8]
+  private let hasBackslash: Bool
   /// The operand if it is an array or object; otherwise null.
   private let tree: JSONValue
 
@@ -21,6 +22,7 @@ struct Operand: Sendable {
     case .array, .object: tree = value
     }
     (self.number, self.text, self.tree) = (number, text, tree)
+    hasBackslash = text.contains(UInt8(ascii: "\\"))
   }
 
   var isNull: Bool { rank == JSONValue.null.rank }
@@ -33,7 +35,8 @@ struct Operand: Sendable {
     guard value.isString, rank == SourceValue.stringRank, options.isEmpty else {
       return order(of: value, isElement: isElement) == 0
     }
-    if value.text.end == text.count + 2 { return order(of: value) == 0 }
+    // A string of the same size that has escapes is shorter without them.
+    if value.text.end == text.count &+ 2 { return value.hasBytes(text) && (!hasBackslash || !value.hasEscapes) }
     // A string of another size can only be equal if it has escapes.
     return value.text.end > text.count + 2 && value.hasEscapes && order(of: value) == 0
   }

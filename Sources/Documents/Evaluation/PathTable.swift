@@ -1,13 +1,14 @@
 /// The field paths that one pass over a document looks for, laid out in memory for speed: looking up a name allocates
-/// nothing and counts no references.
+/// nothing and counts no references. Its owner keeps the memory by its `storage`.
 ///
-/// Safe because the memory belongs to this object and never changes, and because nodes and edges are numbered by it.
+/// Safe because the memory never changes, because nodes and edges are numbered by it, and because a table is used only
+/// while its storage is there.
 @safe
-final class PathTable: @unchecked Sendable {
+struct PathTable: @unchecked Sendable {
   struct Node {
     /// The first of the node's edges, which follow each other.
     fileprivate let firstEdge: Int32
-    fileprivate let edgeCount: Int32
+    let edgeCount: Int32
     /// The path that ends here; -1 if none does.
     let path: Int32
     let hasIndexes: Bool
@@ -33,27 +34,72 @@ final class PathTable: @unchecked Sendable {
   }
 
   /// A node and the name of one of its edges.
-  private struct Place: Hashable {
+  fileprivate struct Place: Hashable {
     let node: Int
     let name: [UInt8]
   }
 
   /// A node and the array index that one of its edges is.
-  private struct IndexPlace: Hashable {
+  fileprivate struct IndexPlace: Hashable {
     let node: Int
     let index: Int
+  }
+
+  /// The memory of a table.
+  @safe
+  final class Storage: @unchecked Sendable {
+    fileprivate let nodes: UnsafeMutablePointer<Node>
+    fileprivate let edges: UnsafeMutablePointer<Edge>
+    fileprivate let names: UnsafeMutablePointer<UInt8>
+    /// The edges of nodes with many, by their names.
+    fileprivate let places: [Place: Int]
+    /// The edges of nodes with many, by the array indexes that they are.
+    fileprivate let indexPlaces: [IndexPlace: Int]
+    private let count: Int
+    fileprivate let idEdge: Int
+    fileprivate let revisionEdge: Int
+
+    fileprivate init(
+      _ nodes: [Node], _ edges: [Edge], names: [UInt8], _ places: [Place: Int], _ indexPlaces: [IndexPlace: Int],
+      count: Int, idEdge: Int, revisionEdge: Int
+    ) {
+      unsafe self.nodes = Self.memory(nodes)
+      unsafe self.edges = Self.memory(edges)
+      unsafe self.names = Self.memory(names)
+      self.places = places
+      self.indexPlaces = indexPlaces
+      self.count = count
+      (self.idEdge, self.revisionEdge) = (idEdge, revisionEdge)
+    }
+
+    deinit {
+      unsafe nodes.deallocate()
+      unsafe edges.deallocate()
+      unsafe names.deallocate()
+    }
+
+    private static func memory<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutablePointer<Element> {
+      let memory = UnsafeMutablePointer<Element>.allocate(capacity: elements.count)
+      _ = unsafe UnsafeMutableBufferPointer(start: memory, count: elements.count).initialize(fromContentsOf: elements)
+      return unsafe memory
+    }
+
+    /// The table, which is valid as long as this object.
+    var table: PathTable { PathTable(self, count: count, fansOut: true) }
+    /// The same table, whose paths lead into arrays by indexes only.
+    var tableOfIndexes: PathTable { PathTable(self, count: count, fansOut: false) }
   }
 
   private let nodes: UnsafeMutablePointer<Node>
   private let edges: UnsafeMutablePointer<Edge>
   /// The names of all edges with their closing quotes, one after the other.
   private let names: UnsafeMutablePointer<UInt8>
-  private let places: [Place: Int]
-  /// The edges of nodes with many, by the array indexes that they are.
-  private let indexPlaces: [IndexPlace: Int]
+  private unowned(unsafe) let storage: Storage
 
   /// The number of paths, which are numbered from 0.
   let count: Int
+  /// Whether names lead to the members of all objects in an array.
+  let fansOut: Bool
   /// The edges of the root that are named `_id` and `_rev`; -1 for a name that no path starts with.
   let idEdge: Int
   let revisionEdge: Int
@@ -61,7 +107,18 @@ final class PathTable: @unchecked Sendable {
   /// Nodes with more edges than this are searched by `places` and `indexPlaces`.
   private static let maxComparedCount = 16
 
-  init(_ trie: PathTrie) {
+  private init(_ storage: Storage, count: Int, fansOut: Bool) {
+    unsafe nodes = storage.nodes
+    unsafe edges = storage.edges
+    unsafe names = storage.names
+    unsafe self.storage = storage
+    self.count = count
+    self.fansOut = fansOut
+    (idEdge, revisionEdge) = (storage.idEdge, storage.revisionEdge)
+  }
+
+  /// Lays the paths of a trie out in memory.
+  static func storage(of trie: PathTrie) -> Storage {
     var (nodes, edges, names): ([Node], [Edge], [UInt8]) = ([], [], [])
     var places: [Place: Int] = [:]
     var indexPlaces: [IndexPlace: Int] = [:]
@@ -71,14 +128,14 @@ final class PathTable: @unchecked Sendable {
       let node = queue[nodes.count]
       let firstEdge = edges.count
       for (ordinal, edge) in node.edges.enumerated() {
-        places[Place(node: nodes.count, name: edge.name)] = edges.count
-        if let index = edge.index, node.edges.count > Self.maxComparedCount {
-          indexPlaces[IndexPlace(node: nodes.count, index: index)] = edges.count
+        if node.edges.count > maxComparedCount {
+          places[Place(node: nodes.count, name: edge.name)] = edges.count
+          if let index = edge.index { indexPlaces[IndexPlace(node: nodes.count, index: index)] = edges.count }
         }
         let quoted = edge.name + [UInt8(ascii: "\"")]
         edges.append(
           Edge(
-            start: Self.word(quoted), mask: Self.word(quoted.map { _ in 0xFF }), nameStart: Int32(names.count),
+            start: word(quoted), mask: word(quoted.map { _ in 0xFF }), nameStart: Int32(names.count),
             nameCount: Int32(edge.name.count), index: edge.index ?? -1, target: Int32(queue.count),
             ordinal: Int32(ordinal)))
         names += quoted
@@ -89,31 +146,15 @@ final class PathTable: @unchecked Sendable {
           firstEdge: Int32(firstEdge), edgeCount: Int32(node.edges.count), path: Int32(node.path ?? -1),
           hasIndexes: node.edges.contains { $0.index != nil }, hasNames: node.edges.contains { $0.index == nil }))
     }
-    unsafe self.nodes = Self.memory(nodes)
-    unsafe self.edges = Self.memory(edges)
-    unsafe self.names = Self.memory(names)
-    self.places = places
-    self.indexPlaces = indexPlaces
-    count = trie.count
-    idEdge = places[Place(node: 0, name: Array(Document.idName.utf8))] ?? -1
-    revisionEdge = places[Place(node: 0, name: Array(Document.revisionName.utf8))] ?? -1
-  }
-
-  deinit {
-    unsafe nodes.deallocate()
-    unsafe edges.deallocate()
-    unsafe names.deallocate()
+    func rootEdge(_ name: String) -> Int { trie.root.edges.firstIndex { $0.name.elementsEqual(name.utf8) } ?? -1 }
+    return Storage(
+      nodes, edges, names: names, places, indexPlaces, count: trie.count, idEdge: rootEdge(Document.idName),
+      revisionEdge: rootEdge(Document.revisionName))
   }
 
   /// Returns the first eight bytes as a little-endian word, with zeros after fewer.
   private static func word(_ bytes: [UInt8]) -> UInt64 {
     bytes.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
-  }
-
-  private static func memory<Element: BitwiseCopyable>(_ elements: [Element]) -> UnsafeMutablePointer<Element> {
-    let memory = UnsafeMutablePointer<Element>.allocate(capacity: elements.count)
-    _ = unsafe UnsafeMutableBufferPointer(start: memory, count: elements.count).initialize(fromContentsOf: elements)
-    return unsafe memory
   }
 
   @inline(__always)
@@ -159,13 +200,22 @@ final class PathTable: @unchecked Sendable {
   func searchedEdge(of node: Int, _ name: Range<Int>, in text: JSONText) -> Int {
     var bytes: [UInt8] = []
     JSONString.append(name, of: text, to: &bytes)
-    return places[Place(node: node, name: bytes)] ?? -1
+    if isCompared(self.node(node)) { return comparedEdge(of: self.node(node), bytes) }
+    return unsafe storage.places[Place(node: node, name: bytes)] ?? -1
+  }
+
+  private func comparedEdge(of node: Node, _ name: [UInt8]) -> Int {
+    let first = Int(node.firstEdge)
+    return (first..<first + Int(node.edgeCount)).first { edge in
+      let (start, count) = unsafe (Int(edges[edge].nameStart), Int(edges[edge].nameCount))
+      return unsafe name.elementsEqual(UnsafeBufferPointer(start: names + start, count: count))
+    } ?? -1
   }
 
   /// Returns the edge of a node for an element of an array; -1 if there is none.
   func edge(of number: Int, index: Int) -> Int {
     let node = node(number)
-    guard isCompared(node) else { return indexPlaces[IndexPlace(node: number, index: index)] ?? -1 }
+    guard isCompared(node) else { return unsafe storage.indexPlaces[IndexPlace(node: number, index: index)] ?? -1 }
     let first = Int(node.firstEdge)
     return (first..<first + Int(node.edgeCount)).first { unsafe edges[$0].index == index } ?? -1
   }

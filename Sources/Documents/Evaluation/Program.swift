@@ -1,13 +1,21 @@
 /// A selector with numbered paths and prepared operands.
+///
+/// Safe because it keeps what it refers to without counting references.
+@safe
 final class Program: Sendable {
   private let root: SelectorTest
+  /// The same, for calls that count no references.
+  private let uncountedRoot: Unmanaged<SelectorTest>
 
+  private let pathStorage: PathTable.Storage
   /// The paths that the selector looks at.
   let paths: PathTable
 
   private init() {
     root = PairTest.all([])
-    paths = PathTable(PathTrie())
+    unsafe uncountedRoot = .passUnretained(root)
+    pathStorage = PathTable.storage(of: PathTrie())
+    paths = pathStorage.table
   }
 
   /// Matches every document.
@@ -18,7 +26,9 @@ final class Program: Sendable {
   init(_ tree: SelectorTree, after paths: PathTrie = PathTrie()) throws(SelectorError) {
     var paths = paths
     root = try Self.test(tree, &paths)
-    self.paths = PathTable(paths)
+    unsafe uncountedRoot = .passUnretained(root)
+    pathStorage = PathTable.storage(of: paths)
+    self.paths = pathStorage.table
   }
 
   /// Whether it matters which `_id` a document has.
@@ -53,7 +63,10 @@ final class Program: Sendable {
   /// - Parameter budget: Once it is exhausted, the result means nothing.
   func holds(for source: DocumentSource, _ budget: inout WorkBudget) -> Bool {
     guard source.isObject else { return false }
-    return FieldValues.with(of: source, paths, &budget) { root.holds(nil, $0, &$1) } ?? false
+    let root = unsafe uncountedRoot
+    return FieldValues.with(of: source, paths, &budget) { values, budget in
+      unsafe root._withUnsafeGuaranteedRef { $0.holds(nil, values, &budget) }
+    } ?? false
   }
 
   /// Returns whether the selector matches a document, given the values that `paths` lead to in it.

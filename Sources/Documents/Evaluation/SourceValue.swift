@@ -90,6 +90,11 @@ struct SourceValue {
     unsafe memchr(bytes.baseAddress.unsafelyUnwrapped, Int32(UInt8(ascii: "\\")), text.end) != nil
   }
 
+  /// Returns whether a string has these bytes between its quotes.
+  /// - Precondition: There are as many.
+  @inline(__always)
+  func hasBytes(_ other: [UInt8]) -> Bool { unsafe text.bytes(1..<text.end &- 1).span.order(other.span) == 0 }
+
   /// Calls `body` with the UTF-8 of a string.
   /// - Precondition: The value is a string.
   @inline(__always)

@@ -30,6 +30,7 @@ package final class IndexKeyMaker {
   /// The fields of all indexes, one after the other.
   private let fields: Buffer<IndexField>
   private let tests: [SelectorTest]
+  private let pathStorage: PathTable.Storage
   private let paths: PathTable
   /// For each of the fields' paths, which are the first ones, the paths of the fields on the way to it.
   private let ancestors: [[Int]]
@@ -60,7 +61,8 @@ package final class IndexKeyMaker {
     self.indexes = indexes
     self.fields = fields
     self.tests = tests
-    self.paths = PathTable(paths)
+    pathStorage = PathTable.storage(of: paths)
+    self.paths = pathStorage.table
   }
 
   /// Adds the paths of the fields on the way to each of some fields, whose paths have been added.
@@ -83,7 +85,7 @@ package final class IndexKeyMaker {
   ///   arrays of objects, or have several keys, are objects, or have escapes.
   package func makeKeys(of text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, into keys: inout IndexKeys) {
     keys.removeAll()
-    metadata.set(key: key, revision: revision, for: paths)
+    metadata.set(key: key, ifNeeded: paths.idEdge >= 0, revision: paths.revisionEdge >= 0 ? revision : nil)
     var budget = WorkBudget()
     let isDocument = metadata.withSource(of: text) { source in
       guard source.isObject else { return false }

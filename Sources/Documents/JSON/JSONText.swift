@@ -47,9 +47,17 @@ struct JSONText {
     unsafe UnsafeRawPointer(base + offset).loadUnaligned(as: UInt64.self)
   }
 
-  @inline(never)
+  @inline(__always)
   private func lastWord(at offset: Int) -> UInt64 {
-    (offset..<end).reversed().reduce(0) { $0 &<< 8 | UInt64(self[$1]) }
+    guard end >= 8, offset <= end else { return shortWord(at: offset) }
+    // The last eight bytes of the text, without those before the offset. A shift by 64 or more makes zero.
+    return wholeWord(at: end &- 8) >> UInt64(truncatingIfNeeded: 8 &* (offset &+ 8 &- end))
+  }
+
+  @inline(never)
+  private func shortWord(at offset: Int) -> UInt64 {
+    guard offset < end else { return 0 }
+    return (offset..<end).reversed().reduce(0) { $0 &<< 8 | UInt64(self[$1]) }
   }
 
   @inline(never)
@@ -127,14 +135,21 @@ struct JSONText {
     }
   }
 
+  /// Sets the top bits of the bytes in a little-endian word that are quotes or backslashes. Only the first bit that is
+  /// set is meaningful.
+  @inline(__always)
+  static func quotesAndBackslashes(_ word: UInt64) -> UInt64 {
+    let (ones, tops): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+    let (quotes, backslashes) = (word ^ (ones &* 0x22), word ^ (ones &* 0x5C))
+    return ((quotes &- ones) & ~quotes | (backslashes &- ones) & ~backslashes) & tops
+  }
+
   /// Sets the top bits of the bytes in a little-endian word that are quotes, backslashes, control characters or not
   /// ASCII. Only the first bit that is set is meaningful: borrows can set bits after it.
   @inline(__always)
   private static func specialBytes(_ word: UInt64) -> UInt64 {
     let (ones, tops): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-    let (quotes, backslashes) = (word ^ (ones &* 0x22), word ^ (ones &* 0x5C))
-    return ((quotes &- ones) & ~quotes | (backslashes &- ones) & ~backslashes | (word &- (ones &* 0x20)) & ~word | word)
-      & tops
+    return quotesAndBackslashes(word) | ((word &- (ones &* 0x20)) & ~word | word) & tops
   }
 
   @inline(never)

@@ -6,9 +6,12 @@ struct Bookmark {
   let key: [UInt8]
   private let queryHash: UInt64
 
-  init(after key: [UInt8], of query: DocumentQuery) {
+  init(after key: [UInt8], of query: DocumentQuery) { self.init(after: key, queryHash: Self.hash(of: query)) }
+
+  /// - Parameter queryHash: What `hash(of:)` returns for the query.
+  init(after key: [UInt8], queryHash: UInt64) {
     self.key = key
-    queryHash = Self.hash(of: query)
+    self.queryHash = queryHash
   }
 
   /// - Throws: `SelectorError` if the text isn't a bookmark of the query.
@@ -29,7 +32,7 @@ struct Bookmark {
   }
 
   /// The hash of what bookmarks depend on.
-  private static func hash(of query: DocumentQuery) -> UInt64 {
+  static func hash(of query: DocumentQuery) -> UInt64 {
     StableHash.of(DocumentQuery(query.selector, sort: query.sort).description.utf8)
   }
 }

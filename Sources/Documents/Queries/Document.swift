@@ -128,7 +128,7 @@ public struct Document: Sendable {
   func withSource<Result>(_ body: (DocumentSource) -> Result) -> Result {
     unsafe contents.text.withUnsafeBufferPointer { text in
       unsafe contents.metadataText.withUnsafeBufferPointer { metadata in
-        unsafe body(DocumentSource(text, metadata: metadata, idCount: contents.idCount))
+        unsafe body(DocumentSource(text, metadata: metadata, idCount: contents.idCount, isTrusted: false))
       }
     }
   }

@@ -6,7 +6,8 @@
 //    objects that hold prepared operands (`Program`). All paths of selector and sort get numbers, and are laid out in
 //    one table (`PathTable`).
 // 3. For each document, `FieldValues` passes over the text once with `JSONText`, checks it, and notes where the value
-//    of each path is. Nothing is decoded.
+//    of each path is. Nothing is decoded. Of text that is known to be an I-JSON object (`IJSON`), it checks nothing, and
+//    ends as soon as it has all values (`TrustedText`).
 // 4. The program runs on these places: `SelectorTest` combines conditions, `ConditionTest` compares bytes with operands
 //    (`Operand`), and `ExpressionTest` computes `$expr`.
 // 5. Of a match, `SortOrder` makes a key whose bytes have the order of the result (`OrderKey`). With a limit, the

@@ -1,10 +1,8 @@
-/// Finds the documents of a query among the values of entries, which are passed to it one by one. Of a match, it keeps
+/// Finds the documents of a query among the values of entries, which are passed to it in groups. Of a match, it keeps
 /// only a handle, by which its owner finds the entry again.
 ///
 ///     var finder = try EntryFinder(query, isOrdered: true)
-///     for entry in entries where !finder.isFinished {
-///       finder.examine(entry.value, key: entry.key, revision: entry.revision, handle: entry.handle, &budget)
-///     }
+///     while !finder.isFinished { _ = finder.examine(nextEntries, maxKeptByteCount: limit, &budget) }
 ///     let page = finder.page(&budget)
 ///
 /// It isn't copyable, so that examining an entry counts no references.
@@ -19,28 +17,32 @@ package struct EntryFinder: ~Copyable {
   /// - Parameters:
   ///   - isOrdered: Whether the entries will be examined in the order of the query, ties included.
   ///   - isExact: Whether all entries that will be examined are documents that are known to match.
+  ///   - isCounting: Whether only the number of matches is of interest.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
-  package init(_ query: DocumentQuery, isOrdered: Bool, isExact: Bool = false) throws(SelectorError) {
-    finder = try PageFinder(query, isOrdered: isOrdered, isExact: isExact)
+  package init(
+    _ query: DocumentQuery, isOrdered: Bool, isExact: Bool = false, isCounting: Bool = false
+  ) throws(SelectorError) {
+    finder = try PageFinder(query, isOrdered: isOrdered, isExact: isExact, isCounting: isCounting)
   }
 
   /// Whether further entries can't change the page.
   package var isFinished: Bool { finder.isFinished }
 
+  /// Whether the values of entries matter.
+  package var looksAtValues: Bool { finder.looksAtDocuments }
+
   /// The memory of the handles and sort keys that are kept, in bytes.
   package var keptByteCount: Int { finder.keptByteCount }
 
-  /// Adds an entry to the page if it is a document and matches.
-  /// - Parameters:
-  ///   - text: The value. It need not be JSON: values that aren't JSON objects match no query.
-  ///   - key: The key, in UTF-8.
-  ///   - budget: Once it is exhausted, the finder has no result.
-  @inline(__always)
+  /// Adds those entries to the page that are documents and match, until the page is complete, the budget is exhausted, or
+  /// more is kept than permitted.
+  /// - Parameter budget: Once it is exhausted, the finder has no result.
+  /// - Returns: The number of entries that were examined.
   package mutating func examine(
-    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, handle: UInt32, _ budget: inout WorkBudget
-  ) {
-    metadata.set(key: key, ifNeeded: finder.needsID, revision: finder.needsRevision ? revision : nil)
-    if metadata.withSource(of: text, { source in finder.examine(source, &budget, handle) }) { matchCount += 1 }
+    _ entries: Span<StoredEntry>, maxKeptByteCount: Int = .max, _ budget: inout WorkBudget
+  ) -> Int {
+    finder.examine(
+      entries, &metadata, matchCount: &matchCount, maxKeptByteCount: maxKeptByteCount, &budget)
   }
 
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
@@ -53,6 +55,34 @@ package struct EntryFinder: ~Copyable {
   }
 }
 
+/// Makes bookmarks of pages in the order of a sort, which end with entries.
+struct PageEnd: Sendable {
+  private let order: SortOrder
+  private let storage: PathTable.Storage
+
+  init(_ sort: [SortField]) {
+    var paths = PathTrie()
+    order = SortOrder(sort, &paths)
+    storage = PathTable.storage(of: paths)
+  }
+
+  /// Returns the bookmark of the page that follows one which ends with an entry.
+  /// - Parameter queryHash: The hash of the query that the entry matches.
+  func bookmark(after entry: StoredEntry, queryHash: UInt64) -> String {
+    var metadata = EntryMetadata()
+    var key: [UInt8] = []
+    var budget = WorkBudget()
+    entry.withSource(
+      &metadata, needsID: storage.table.idEdge >= 0, needsRevision: storage.table.revisionEdge >= 0
+    ) { source in
+      _ = FieldValues.with(of: source, storage.table, &budget) { values, budget in
+        order.makeKey(of: values, before: nil, in: &key, &budget)
+      }
+    }
+    return Bookmark(after: key, queryHash: queryHash).text
+  }
+}
+
 /// The fields that a query returns, for the values of entries.
 package struct EntryProjection: Sendable {
   private let projection: Projection
@@ -61,12 +91,12 @@ package struct EntryProjection: Sendable {
   package init(_ fields: [FieldPath]) { projection = Projection(fields) }
 
   /// Returns an object with the fields that an entry has, as JSON.
-  /// - Precondition: The text is a JSON object, which a finder has found.
-  /// - Complexity: O(*n*) in the size of the text.
-  package func object(of text: Span<UInt8>, key: Span<UInt8>, revision: UInt64) -> [UInt8] {
+  /// - Precondition: The value is a JSON object, which a finder has found.
+  /// - Complexity: O(*n*) in the size of the value.
+  package func object(of entry: StoredEntry) -> [UInt8] {
     var metadata = EntryMetadata()
-    metadata.set(key: key, revision: revision)
-    return metadata.withSource(of: text, projection.object)
+    return entry.withSource(
+      &metadata, needsID: projection.needsID, needsRevision: projection.needsRevision, projection.object)
   }
 }
 
@@ -82,9 +112,10 @@ package struct EntrySelector: Sendable {
   /// - Parameter budget: Once it is exhausted, the result means nothing.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   package mutating func matches(
-    _ text: Span<UInt8>, key: Span<UInt8>, revision: UInt64, _ budget: inout WorkBudget
+    _ entry: StoredEntry, _ budget: inout WorkBudget
   ) -> Bool {
-    metadata.set(key: key, revision: revision, for: program.paths)
-    return metadata.withSource(of: text) { program.holds(for: $0, &budget) }
+    entry.withSource(&metadata, needsID: program.needsID, needsRevision: program.needsRevision) { source in
+      program.holds(for: source, &budget)
+    }
   }
 }

@@ -11,15 +11,33 @@ struct PageFinder<Item: Sendable>: Sendable {
     let item: Item
   }
 
+  /// What documents are tested and sorted by. Whoever examines many of them takes it out of the finder, so that no
+  /// references are counted for each one.
+  private final class Criteria: Sendable {
+    let program: Program
+    let order: SortOrder
+    /// The paths of the sort, if keys are made of few documents; nil if `program` finds their values in every document.
+    let keyPaths: PathTable.Storage?
+    /// Whether a key is made of every match.
+    let makesKeys: Bool
+    /// Whether all documents are known to match.
+    let isExact: Bool
+    /// Whether documents are counted, and none is on the page.
+    let isCounting: Bool
+
+    init(
+      _ program: Program, _ order: SortOrder, keyPaths: PathTable.Storage?, makesKeys: Bool, isExact: Bool,
+      isCounting: Bool
+    ) {
+      (self.program, self.order, self.keyPaths) = (program, order, keyPaths)
+      (self.makesKeys, self.isExact, self.isCounting) = (makesKeys, isExact, isCounting)
+    }
+  }
+
   private let query: DocumentQuery
-  private let program: Program
-  private let order: SortOrder
-  /// The paths of the sort, if keys are made of few documents; nil if `program` finds their values in every document.
-  private let keyPaths: PathTable?
+  private let criteria: Criteria
   /// Whether the documents come in the order of the page.
   private let isOrdered: Bool
-  /// Whether all documents are known to match.
-  private let isExact: Bool
   /// The number of documents to leave out at the start. Those before a bookmark were left out by the first page.
   private let skip: Int
   /// The number of documents to keep: those that are skipped, those of the page, and one more to know whether the page
@@ -45,25 +63,31 @@ struct PageFinder<Item: Sendable>: Sendable {
   /// - Parameters:
   ///   - isOrdered: Whether the documents will be examined in the order of the query, ties included.
   ///   - isExact: Whether all documents that will be examined are known to match.
+  ///   - isCounting: Whether documents are only counted.
   /// - Throws: `SelectorError` if the bookmark isn't one of this query, or the selector needs a text index.
-  init(_ query: DocumentQuery, isOrdered: Bool, isExact: Bool = false) throws(SelectorError) {
+  init(
+    _ query: DocumentQuery, isOrdered: Bool, isExact: Bool = false, isCounting: Bool = false
+  ) throws(SelectorError) {
     var paths = PathTrie()
     let order = SortOrder(query.sort, &paths)
     var start: [UInt8]?
     if let bookmark = query.bookmark { start = try Bookmark(bookmark, of: query).key }
     // In order and from the start, only the last document of the page needs a key.
-    let needsKeys = !isOrdered || start != nil
+    let needsKeys = !isCounting && (!isOrdered || start != nil)
     self.query = query
     self.isOrdered = isOrdered
-    self.isExact = isExact
-    self.order = order
+    let program: Program
     if isExact, !needsKeys {
       program = .everything
     } else {
       let tree = isExact ? .everything : try query.selector.checkedTree()
       program = try Program(tree, after: needsKeys ? paths : PathTrie())
     }
-    keyPaths = needsKeys ? nil : query.sort.isEmpty ? SortOrder.tiePaths : PathTable(paths)
+    criteria = Criteria(
+      program, order,
+      keyPaths: needsKeys ? nil : query.sort.isEmpty ? SortOrder.tiePaths : PathTable.storage(of: paths),
+      makesKeys: needsKeys, isExact: isExact,
+      isCounting: isCounting)
     self.start = start
     let skip = start == nil ? query.skip : 0
     self.skip = skip
@@ -77,50 +101,58 @@ struct PageFinder<Item: Sendable>: Sendable {
   /// Whether further documents can't change the page.
   var isFinished: Bool { isOrdered && keptCount.map { items.count >= $0 } ?? false }
 
+  /// Whether anything but the number of documents matters, besides the key of the last one on the page.
+  var looksAtDocuments: Bool { !criteria.isExact || criteria.makesKeys }
+
   /// The memory of what is kept, in bytes.
   var keptByteCount: Int {
     items.count * MemoryLayout<Item>.stride + matches.count * MemoryLayout<Match>.stride + keys.count
   }
-
-  /// Whether it matters which `_id` the next document has.
-  var needsID: Bool { program.needsID || needsKey && keyPaths?.idEdge ?? -1 >= 0 }
-  /// Whether it matters which `_rev` the next document has.
-  var needsRevision: Bool { program.needsRevision || needsKey && keyPaths?.revisionEdge ?? -1 >= 0 }
-
-  /// Whether the key of the next match is kept, if documents come in the order of the page: it is the page's last one.
-  private var needsKey: Bool { items.count &+ 1 == countThroughPage }
 
   /// Keeps the item of a document if it matches and can be on the page.
   /// - Parameter budget: Once it is exhausted, neither the result nor the finder means anything.
   /// - Returns: Whether it matches.
   /// - Complexity: O(*n*) in the size of the document; amortized O(log *k*) comparisons of keys, where *k* is the
   ///   number of documents to keep.
-  @inline(__always)
   mutating func examine(
     _ source: DocumentSource, _ budget: inout WorkBudget, _ item: @autoclosure () -> Item
   ) -> Bool {
-    if let keyPaths {
-      guard isExact || program.holds(for: source, &budget) else { return false }
-      if needsKey { makeKey(of: source, keyPaths, &budget) }
+    examine(source, criteria, &budget, item())
+  }
+
+  @inline(__always)
+  private mutating func examine(
+    _ source: DocumentSource, _ criteria: Criteria, _ budget: inout WorkBudget,
+    _ item: @autoclosure () -> Item
+  ) -> Bool {
+    guard criteria.makesKeys else {
+      guard criteria.isExact || criteria.program.holds(for: source, &budget) else { return false }
+      if criteria.isCounting { return true }
+      if needsKey { makeKey(of: source, &budget) }
       items.append(item())
       return true
     }
     guard source.isObject else { return false }
     var isKept = false
     let isMatch =
-      FieldValues.with(of: source, program.paths, &budget) { values, budget in
-        guard program.holds(values, &budget) else { return false }
-        isKept = order.makeKey(of: values, before: end, in: &key, &budget)
+      FieldValues.with(of: source, criteria.program.paths, &budget) { values, budget in
+        guard criteria.program.holds(values, &budget) else { return false }
+        isKept = criteria.order.makeKey(of: values, before: end, in: &key, &budget)
         return true
       } ?? false
     if isKept { keep(item(), &budget) }
     return isMatch
   }
 
+  /// Whether the key of the next match is kept, if documents come in the order of the page: it is the page's last one.
+  private var needsKey: Bool { items.count &+ 1 == countThroughPage }
+
   /// Makes the key of the last document on the page.
   @inline(never)
-  private mutating func makeKey(of source: DocumentSource, _ paths: PathTable, _ budget: inout WorkBudget) {
-    _ = FieldValues.with(of: source, paths, &budget) { values, budget in
+  private mutating func makeKey(of source: DocumentSource, _ budget: inout WorkBudget) {
+    guard let paths = criteria.keyPaths else { return }
+    let order = criteria.order
+    _ = FieldValues.with(of: source, paths.table, &budget) { values, budget in
       order.makeKey(of: values, before: nil, in: &lastKey, &budget)
     }
   }
@@ -179,5 +211,30 @@ struct PageFinder<Item: Sendable>: Sendable {
       bookmark = Bookmark(after: key, of: query).text
     }
     return (isOrdered ? Array(items[page]) : matches[page].map(\.item), bookmark)
+  }
+}
+
+extension PageFinder<UInt32> {
+  /// Examines entries, whose handles are the items, until the page is complete, the budget is exhausted, or more is kept
+  /// than permitted.
+  /// - Parameter matchCount: Is increased by the number of entries that match.
+  /// - Returns: The number of entries that were examined.
+  mutating func examine(
+    _ entries: Span<StoredEntry>, _ metadata: inout EntryMetadata, matchCount: inout Int, maxKeptByteCount: Int,
+    _ budget: inout WorkBudget
+  ) -> Int {
+    let criteria = criteria
+    var count = 0
+    while count < entries.count, !isFinished, keptByteCount <= maxKeptByteCount, !budget.isExhausted {
+      let entry = entries[count]
+      count += 1
+      let makesKey = !criteria.makesKeys && !criteria.isCounting && needsKey
+      let isMatch = entry.withSource(
+        &metadata, needsID: criteria.program.needsID || makesKey && criteria.keyPaths?.table.idEdge ?? -1 >= 0,
+        needsRevision: criteria.program.needsRevision || makesKey && criteria.keyPaths?.table.revisionEdge ?? -1 >= 0
+      ) { source in examine(source, criteria, &budget, entry.handle) }
+      if isMatch { matchCount += 1 }
+    }
+    return count
   }
 }

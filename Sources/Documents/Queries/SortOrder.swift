@@ -8,10 +8,10 @@ struct SortOrder: Sendable {
   private let fields: [Field]
 
   /// The paths of an order without fields: that of `_id`.
-  static let tiePaths: PathTable = {
+  static let tiePaths: PathTable.Storage = {
     var paths = PathTrie()
     _ = SortOrder([], &paths)
-    return PathTable(paths)
+    return PathTable.storage(of: paths)
   }()
 
   /// Adds the paths of the fields to a trie. Ties are broken by `_id`, in the direction of the last field.

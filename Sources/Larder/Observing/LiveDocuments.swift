@@ -78,7 +78,8 @@ struct LiveDocuments {
     // The selector is this program's own, so that nothing limits what it takes.
     var budget = WorkBudget()
     guard let bytes = entry.bytes,
-      selector.matches(bytes.span, key: entry.key.utf8.span, revision: entry.revision, &budget)
+      StoredEntry.with(
+        key: entry.key.utf8.span, value: bytes.span, revision: entry.revision, { selector.matches($0, &budget) })
     else { return remove([Key(entry.key.utf8)]) }
     let document = DocumentEntry(
       key: entry.key, revision: entry.revision, text: bytes, expiry: entry.expiresIn.map { time + $0 })

@@ -71,38 +71,31 @@ extension Executor {
     _ projection: EntryProjection, _ handles: [UInt32], from first: Int, of store: Store, in snapshot: Snapshot,
     read: (handle: UInt32, read: ValueRead)?, _ append: (VisitedDocument) -> Bool
   ) throws(CommandFailure) -> VisitedDocuments {
+    defer { documents.end(in: store) }
     var next = first
     var (byteCount, appendedCount) = (0, 0)
     while next < handles.count, byteCount < Self.maxProjectedBytes {
-      let copiedCount: Int
+      let gatheredCount: Int
       do throws(StorageError) {
-        copiedCount = try documents.copy(handles[next...], of: store, in: snapshot, now: now)
+        gatheredCount = try documents.gather(handles[next...], of: store, in: snapshot, now: now)
       } catch { throw CommandFailure(error) }
       for index in 0..<documents.count {
         let entry = documents[index]
         let object: [UInt8]
-        let key = documents.key(of: index)
-        if let read, read.handle == entry.head.handle {
-          object = unsafe projection.object(
-            of: read.read.bytes.bytes.bindMemory(to: UInt8.self).span, key: key.span,
-            revision: entry.head.revision)
+        if let read, read.handle == entry.handle {
+          object = unsafe projection.object(of: entry.replacingValue(read.read.bytes.bytes))
+        } else if let made = try documents.withCachedEntry(index, projection.object) {
+          object = made
         } else {
-          let contents = try documents.withCachedContents(of: index, store, in: snapshot) { key, value in
-            projection.object(of: value, key: key, revision: entry.head.revision)
-          }
-          switch contents {
-          case .result(let made): object = made
-          case .onDisk(let value):
-            if appendedCount == 0 { return .nothing(value, handle: entry.head.handle) }
-            return .upTo(handles[next...].firstIndex(of: entry.head.handle) ?? next)
-          }
+          if appendedCount == 0 { return .nothing(documents.missingValue(of: index), handle: entry.handle) }
+          return .upTo(handles[next...].firstIndex(of: entry.handle) ?? next)
         }
-        guard try pass(object, key, entry.head, to: append) else {
-          return .upTo(handles[next...].firstIndex(of: entry.head.handle) ?? next)
+        guard try pass(object, of: entry, to: append) else {
+          return .upTo(handles[next...].firstIndex(of: entry.handle) ?? next)
         }
         appendedCount += 1
       }
-      next += copiedCount
+      next += gatheredCount
       byteCount += documents.byteCount
     }
     return .upTo(next)
@@ -110,15 +103,16 @@ extension Executor {
 
   /// - Returns: False, with nothing appended, if the part is full.
   private func pass(
-    _ object: [UInt8], _ key: ArraySlice<UInt8>, _ head: EntryHead, to append: (VisitedDocument) -> Bool
+    _ object: [UInt8], of entry: StoredEntry, to append: (VisitedDocument) -> Bool
   ) throws(CommandFailure) -> Bool {
-    let lifetime = head.expiry == 0 ? 0 : head.expiry - now
+    let key = entry.withKey { key in unsafe key.withUnsafeBufferPointer { unsafe ArraySlice($0) } }
+    let lifetime = entry.expiry == 0 ? 0 : entry.expiry - now
     let size = EntryRecord.headerSize + (lifetime == 0 ? 0 : 8) + key.count + object.count
     guard size <= limits.maxBodyBytes else {
       let name = String(decoding: key.prefix(128), as: UTF8.self)
       throw CommandFailure(
         .valueTooLarge, "the fields of \"\(name)\" are larger than a frame (limits.frame-bytes); ask for fewer fields")
     }
-    return append(.fields(.object(key: key, object, revision: head.revision, lifetime: lifetime)))
+    return append(.fields(.object(key: key, object, revision: entry.revision, lifetime: lifetime)))
   }
 }

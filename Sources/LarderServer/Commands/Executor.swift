@@ -1,3 +1,4 @@
+import Documents
 import Platform
 import Storage
 import Wire
@@ -23,6 +24,12 @@ struct Executor: ~Copyable {
   private var prefetcher = Prefetcher()
   /// The documents whose fields a find returns, while they are copied.
   var documents = DocumentBatch()
+  /// The shape of the find that is executed, if it has one.
+  private var shape = FindShape()
+  private var hasShape = false
+  /// The keys of the documents that it finds.
+  private var bounds = KeyBounds()
+  private var checker = IJSON()
   let mailbox: Mailbox
   private let metrics: WorkerMetrics
   private var counts = WakeupCounts()
@@ -148,6 +155,54 @@ struct Executor: ~Copyable {
     metrics.add(examined.documents, to: .examinedDocuments)
     metrics.add(examined.keys, to: .examinedKeys)
     metrics.add(1, to: job.isScan ? .scans : .indexedJobs)
+  }
+
+  func recordIndexedFind(_ result: FindResult) {
+    metrics.add(result.examinedDocuments, to: .examinedDocuments)
+    metrics.add(result.examinedKeys, to: .examinedKeys)
+    metrics.add(1, to: .indexedJobs)
+  }
+
+  // MARK: Kept plans
+
+  /// Reads the shape of a find.
+  /// - Returns: Whether a plan may be kept for it.
+  mutating func readShape(of find: FindRequest, _ body: RawSpan) -> Bool {
+    hasShape =
+      find.bookmark.isEmpty && find.index.isEmpty && !find.isExplained && find.limit != 0
+      && shape.read(
+        selector: Span(_bytes: body.extracting(find.selector)), sort: Span(_bytes: body.extracting(find.sort)),
+        fields: Span(_bytes: body.extracting(find.fields)),
+        isCounting: find.isCountOnly)
+    return hasShape
+  }
+
+  /// Returns the plan that is kept for the find whose shape was read last, and the documents that it leads to.
+  mutating func keptPlan(
+    for find: FindRequest, _ body: RawSpan, of map: inout EntryMap
+  ) -> (plan: KeptPlan, documents: IndexedDocuments)? {
+    map.keptPlan(for: shape, Span(_bytes: body.extracting(find.selector)), &bounds)
+  }
+
+  /// Returns where the id is in the body of the find whose shape was read last, if that is all that it is about.
+  mutating func id(of find: FindRequest) -> Range<Int>? {
+    shape.id.map { $0.lowerBound + find.selector.lowerBound..<$0.upperBound + find.selector.lowerBound }
+  }
+
+  /// Returns whether an entry turns out to be an I-JSON object.
+  mutating func isObject(_ entry: StoredEntry) -> Bool {
+    var budget = WorkBudget()
+    return entry.withValue { checker.isObject($0, &budget) }
+  }
+
+  /// Keeps the plan of a job for finds like the one whose shape was read last, if that is possible.
+  mutating func keepPlan(of job: DocumentJob, _ find: FindRequest, _ body: RawSpan) {
+    guard hasShape, let (plan, index, query) = job.indexPlan,
+      let kept = KeptPlan(
+        plan, of: query, shape, Span(_bytes: body.extracting(find.selector)), by: index, isCounting: find.isCountOnly)
+    else { return }
+    let shape = shape
+    job.store.access { $0.keep(kept, for: shape, by: index.index) }
   }
 
   // MARK: Stores

@@ -28,15 +28,12 @@ final class AggregateTask: DocumentTask {
   var keptByteCount: Int { aggregator.keptByteCount }
 
   func examine(
-    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> CommandFailure? {
-    do throws(SelectorError) {
-      _ = try aggregator.add(
-        value, key: key, revision: entry.revision, documentCount: entry.documentCount, &budget)
-      return nil
-    } catch {
+    _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
+  ) throws(CommandFailure) -> Int {
+    do throws(SelectorError) { return try aggregator.add(entries, &budget) } catch {
       // The job reports that the memory is used up.
-      return keptByteCount > maxKeptByteCount ? nil : CommandFailure(.queryStopped, "\(error)")
+      if keptByteCount > self.maxKeptByteCount { return entries.count }
+      throw CommandFailure(.queryStopped, "\(error)")
     }
   }
 

@@ -61,12 +61,17 @@ final class ApplyTask: CommittingTask {
 
   var progress: String? { "nothing was written in \(rounds) round\(rounds == 1 ? "" : "s")" }
 
+  var looksAtValues: Bool { false }
+
   func examine(
-    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> CommandFailure? {
-    guard let position = positions[entry.handle] else { preconditionFailure("the task hasn't asked for the entry") }
-    unsafe changes.setValue(value.withUnsafeBufferPointer { unsafe Array($0) }, ofEntry: position)
-    return nil
+    _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
+  ) throws(CommandFailure) -> Int {
+    for index in entries.indices {
+      let entry = entries[index]
+      guard let position = positions[entry.handle] else { preconditionFailure("the task hasn't asked for the entry") }
+      changes.setValue(entry.withValue { unsafe $0.withUnsafeBufferPointer { unsafe Array($0) } }, ofEntry: position)
+    }
+    return entries.count
   }
 
   func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {

@@ -82,36 +82,47 @@ final class ChangeTask: CommittingTask {
   // MARK: Examining
 
   func examine(
-    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> CommandFailure? {
-    guard selector.matches(value, key: key, revision: entry.revision, &budget), !budget.isExhausted else {
-      return nil
+    _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
+  ) throws(CommandFailure) -> Int {
+    var count = 0
+    while count < entries.count, keptByteCount <= maxKeptByteCount, !budget.isExhausted {
+      try examine(entries[count], &budget)
+      count += 1
     }
+    return count
+  }
+
+  private func examine(_ entry: StoredEntry, _ budget: inout WorkBudget) throws(CommandFailure) {
+    guard selector.matches(entry, &budget), !budget.isExhausted else { return }
     matchCount += 1
     let start = bytes.count
+    entry.withKey { key in unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
+    let keyEnd = bytes.count
     if let update {
       do throws(DocumentUpdateError) {
-        guard let changed = try update.change(of: value, limits: valueLimits) else { return nil }
-        unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+        guard
+          let changed = try entry.withValue({ (value) throws(DocumentUpdateError) in
+            try update.change(of: value, limits: valueLimits)
+          })
+        else {
+          bytes.removeSubrange(start...)
+          return
+        }
         bytes += changed
-      } catch { return failure(error, key) }
-    } else {
-      unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
+      } catch { throw failure(error, bytes[start..<keyEnd]) }
     }
     guard changes.count < Self.maxChangeCount else {
-      return CommandFailure(
+      throw CommandFailure(
         .queryStopped,
         "more than \(Self.maxChangeCount) documents match, the limit of a request; change them in batches, by "
           + "ranges of _id")
     }
-    let keyEnd = start + key.count
     changes.append(
       Change(key: start..<keyEnd, value: keyEnd..<bytes.count, revision: entry.revision, expiry: entry.expiry))
-    return nil
   }
 
-  private func failure(_ error: DocumentUpdateError, _ key: Span<UInt8>) -> CommandFailure {
-    let name = unsafe key.withUnsafeBufferPointer { unsafe String(decoding: $0.prefix(128), as: UTF8.self) }
+  private func failure(_ error: DocumentUpdateError, _ key: ArraySlice<UInt8>) -> CommandFailure {
+    let name = String(decoding: key.prefix(128), as: UTF8.self)
     let code: ErrorCode = error.code == .resultTooLarge ? .valueTooLarge : .illegalArgument
     return CommandFailure(code, "the document \"\(name)\" can't be updated: \(error)")
   }
@@ -235,11 +246,10 @@ final class ChangeTask: CommittingTask {
       newestRevision = max(newestRevision, entry.revision)
       byteCount += entry.valueByteCount
       guard byteCount <= Self.maxBriefByteCount, let value = unsafe entry.value else { return false }
-      let head = EntryHead(0, entry)
-      let failure = unsafe value.withMemoryRebound(to: UInt8.self) { value in
-        unsafe examine(Span(_unsafeElements: value), key: Array(bytes[key]).span, of: head, &budget)
-      }
-      guard failure == nil, !budget.isExhausted else { return false }
+      do throws(CommandFailure) {
+        unsafe try examine(StoredEntry(entry, EntryHead(0, entry), value: value), &budget)
+      } catch { return false }
+      guard !budget.isExhausted else { return false }
     }
     return true
   }

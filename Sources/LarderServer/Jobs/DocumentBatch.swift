@@ -1,65 +1,81 @@
+import Documents
 import Platform
 import Storage
 import Wire
 
-/// Copies of a few documents of a store, which are looked at without the store's lock. So neither an expensive selector
-/// nor a slow disk keeps others from the store.
+/// A few entries of a store, which are looked at where they are, without the store's lock. So neither an expensive
+/// selector nor a slow disk keeps others from the store.
 ///
-/// Under the lock, at most `maxCount` entries and about `maxByteCount` bytes are copied at a time. A larger value in
-/// memory is copied in pieces, and one in a file is read without the lock. Owned and reused by one thread.
+/// While the batch has entries, the map keeps their snapshot for a reader, so that keys and small values stay as they are.
+/// The batch itself keeps large values. One in a file comes alone, and is read without the lock. Owned and reused by one
+/// thread.
 struct DocumentBatch: ~Copyable {
-  /// The number of entries that are copied under one acquisition of the lock.
+  /// The number of entries that are gathered under one acquisition of the lock.
   static let maxCount = 256
-  /// The size of keys and values, in bytes, at which no more of them are copied under the same acquisition.
-  private static let maxByteCount = 64 << 10
-  /// The size of the pieces in which a large value is copied.
-  private static let pieceByteCount = 256 << 10
-  /// The size of the memory for a large value, in bytes, that is kept for the next one.
+  /// The size of the memory for a value of a file, in bytes, that is kept for the next one.
   private static let maxKeptByteCount = 1 << 20
+  /// The size of the small values that are looked at, in bytes, after which a batch ends.
+  private static let maxByteCount = 256 << 10
 
-  /// An entry with a single value. Whether that is a document is not known.
-  struct Entry {
-    let head: EntryHead
-    fileprivate let key: Range<Int>
-    fileprivate let value: Value
-  }
-
-  fileprivate enum Value {
-    /// In the batch, at this place.
-    case copied(Range<Int>)
-    /// In the store's memory, and too large to be copied with others.
-    case large(byteCount: Int)
-    case inFile(SeparatedValue)
-  }
-
-  private var entries: [Entry] = []
-  /// The keys and values that were copied.
-  private var bytes: [UInt8] = []
-  /// The value that was read last because it is large or in a file.
+  private var entries: [StoredEntry] = []
+  /// The values that are in files, with the positions of their entries, ascending.
+  private var separatedValues: [(index: Int, value: SeparatedValue)] = []
+  /// The value of a file that was read last.
   private var readValue = ByteBuffer()
+  /// Large values that entries refer to.
+  private var largeValues: [LargeValue] = []
+  /// The snapshot that the map keeps for the batch.
+  private var snapshot: Snapshot?
+  /// The handles of entries that turned out to be I-JSON objects.
+  private var objects: [UInt32] = []
+  private var checker = IJSON()
 
   var count: Int { entries.count }
-  /// The size of all keys and values, in bytes, wherever they are.
+  /// The size of all keys and values, in bytes.
   private(set) var byteCount = 0
-  private var hasValuesInFiles = false
 
-  subscript(index: Int) -> Entry { entries[index] }
+  subscript(index: Int) -> StoredEntry { entries[index] }
 
-  func key(of index: Int) -> ArraySlice<UInt8> { bytes[entries[index].key] }
+  // MARK: Gathering
 
-  // MARK: Copying
+  /// Whether no more entries should be added under the same acquisition of the lock.
+  var isFull: Bool { entries.count >= Self.maxCount || byteCount >= Self.maxByteCount }
 
-  /// Whether no more entries should be copied under the same acquisition of the lock.
-  var isFull: Bool { entries.count >= Self.maxCount || bytes.count >= Self.maxByteCount }
+  /// Begins a batch of entries of a snapshot, after the one before has ended.
+  mutating func begin(_ snapshot: Snapshot, in map: inout EntryMap) throws(StorageError) {
+    end(in: &map)
+    try map.beginReading(snapshot)
+    self.snapshot = snapshot
+  }
 
-  /// Copies the entries of the first handles: those that have not expired and are no lists. The handle 0 has none.
+  /// Removes the entries, and has the map remember what they turned out to be.
+  mutating func end(in map: inout EntryMap) {
+    guard let snapshot = snapshot.take() else { return }
+    for handle in objects { map.noteObject(at: handle) }
+    map.endReading(snapshot)
+    objects.removeAll(keepingCapacity: true)
+    entries.removeAll(keepingCapacity: true)
+    if !separatedValues.isEmpty { separatedValues.removeAll() }
+    if !largeValues.isEmpty { largeValues.removeAll() }
+    byteCount = 0
+    if readValue.capacity > Self.maxKeptByteCount { readValue.releaseStorage() }
+  }
+
+  /// Ends the batch if there is one.
+  mutating func end(in store: Store) {
+    if snapshot == nil { return }
+    store.lock()
+    defer { store.unlock() }
+    unsafe end(in: &store.map)
+  }
+
+  /// Gathers the entries of the first handles: those that have not expired and are no lists. The handle 0 has none.
   /// - Returns: The number of handles that were looked at.
-  mutating func copy(
+  mutating func gather(
     _ handles: ArraySlice<UInt32>, of store: Store, in snapshot: Snapshot, now: UInt64
   ) throws(StorageError) -> Int {
-    removeAll()
-    return try store.accessInTurn { map throws(StorageError) in
-      try map.check(snapshot)
+    try store.accessInTurn { map throws(StorageError) in
+      try begin(snapshot, in: &map)
       var next = handles.startIndex
       while next < handles.endIndex, !isFull {
         let handle = handles[next]
@@ -72,125 +88,92 @@ struct DocumentBatch: ~Copyable {
     }
   }
 
-  mutating func removeAll() {
-    entries.removeAll(keepingCapacity: true)
-    bytes.removeAll(keepingCapacity: true)
-    byteCount = 0
-    hasValuesInFiles = false
-    if readValue.capacity > Self.maxKeptByteCount { readValue.releaseStorage() }
-  }
-
-  /// Copies an entry, unless it is a list.
+  /// Adds an entry, unless it is a list.
+  @inline(__always)
   mutating func append(_ entry: EntryView, _ head: EntryHead) {
     guard entry.kind == .single else { return }
-    let start = bytes.count
-    unsafe bytes.append(contentsOf: entry.key)
-    let key = start..<bytes.count
-    var value = Value.copied(key.upperBound..<key.upperBound)
-    if let contents = unsafe entry.value {
-      if contents.count < Self.maxByteCount {
-        unsafe bytes.append(contentsOf: contents)
-        value = .copied(key.upperBound..<bytes.count)
-      } else if unsafe Self.mayBeObject(contents) {
-        value = .large(byteCount: entry.valueByteCount)
-      }
-    } else if let separatedValue = entry.separatedValue {
-      value = .inFile(separatedValue)
-      hasValuesInFiles = true
+    byteCount &+= unsafe entry.key.count &+ entry.valueByteCount
+    if entry.isExternal { return appendExternal(entry, head) }
+    unsafe entries.append(StoredEntry(entry, head, value: entry.value))
+  }
+
+  @inline(never)
+  private mutating func appendExternal(_ entry: EntryView, _ head: EntryHead) {
+    if let value = entry.largeValue {
+      largeValues.append(value)
+      unsafe entries.append(StoredEntry(entry, head, value: value.bytes))
+    } else if let value = entry.separatedValue {
+      separatedValues.append((entries.count, value))
+      unsafe entries.append(StoredEntry(entry, head, value: nil))
+    } else {
+      preconditionFailure("a value is in memory or in a file")
     }
-    byteCount += key.count + entry.valueByteCount
-    entries.append(Entry(head: head, key: key, value: value))
   }
 
-  /// Whether a value begins like an object or with white space. Others are no documents, and not worth copying.
-  private static func mayBeObject(_ value: UnsafeRawBufferPointer) -> Bool {
-    unsafe value.first.map { $0 <= 0x20 || $0 == UInt8(ascii: "{") } ?? false
+  // MARK: Examining
+
+  /// Notes which entries are I-JSON objects.
+  /// - Parameter budget: Once it is exhausted, no more entries are looked at.
+  mutating func checkObjects(_ budget: inout WorkBudget) {
+    for index in entries.indices where !entries[index].isTrusted {
+      guard !budget.isExhausted else { return }
+      guard entries[index].withValue({ checker.isObject($0, &budget) }) else { continue }
+      entries[index].isTrusted = true
+      objects.append(entries[index].handle)
+    }
   }
 
-  // MARK: Reading
+  /// Calls `body` with the entries from one on, as many as are in memory, but at least with that one. Waits for the disk
+  /// if it is in a file.
+  /// - Throws: If the value can't be read.
+  mutating func withEntries<Result>(
+    from first: Int, _ body: (Span<StoredEntry>) throws(CommandFailure) -> Result
+  ) throws(CommandFailure) -> Result {
+    guard let separated = separatedValues.first(where: { $0.index >= first }) else {
+      return try body(entries.span.extracting(first...))
+    }
+    guard separated.index == first else { return try body(entries.span.extracting(first..<separated.index)) }
+    unsafe try read(separated.value, of: first) { (value, room) throws(SeparatedValueError) in
+      unsafe try value.read(into: room)
+    }
+    let entry = unsafe entries[first].replacingValue(readValue.bytes)
+    return try body([entry].span)
+  }
+
+  /// Calls `body` with an entry, unless that has to wait for the disk.
+  /// - Returns: What `body` returns; nil if the value must be read from the disk.
+  /// - Throws: If the value can't be read.
+  mutating func withCachedEntry<Result>(
+    _ index: Int, _ body: (StoredEntry) -> Result
+  ) throws(CommandFailure) -> Result? {
+    guard let separated = separatedValues.first(where: { $0.index == index }) else { return body(entries[index]) }
+    let isRead = unsafe try read(separated.value, of: index) { (value, room) throws(SeparatedValueError) in
+      unsafe try value.readFromCache(into: room)
+    }
+    return isRead ? body(unsafe entries[index].replacingValue(readValue.bytes)) : nil
+  }
+
+  // MARK: Values in files
 
   /// The values that must probably be read from a disk.
-  var uncachedValues: [SeparatedValue] {
-    guard hasValuesInFiles else { return [] }
-    return entries.compactMap { entry in
-      if case .inFile(let value) = entry.value, !value.isProbablyCached { value } else { nil }
+  var uncachedValues: [SeparatedValue] { separatedValues.map(\.value).filter { !$0.isProbablyCached } }
+
+  /// The value of an entry, which is in a file.
+  func missingValue(of index: Int) -> MissingValue {
+    guard let separated = separatedValues.first(where: { $0.index == index }) else {
+      preconditionFailure("the value is in memory")
     }
+    return missingValue(separated.value, of: index)
   }
 
-  /// Calls `body` with the key and the value of an entry. Locks the store if the value is large, and waits for the disk
-  /// if it is in a file.
-  /// - Throws: If the value can't be read, or the snapshot has ended.
-  mutating func withContents<Result>(
-    of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
-  ) throws(CommandFailure) -> Result {
-    if case .copied(let range) = entries[index].value {
-      return body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range))
-    }
-    let entry = entries[index]
-    if let value = try copyLarge(entry, store, in: snapshot) {
-      unsafe try read(value, of: entry) { (value, room) throws(SeparatedValueError) in unsafe try value.read(into: room)
-      }
-    }
-    return unsafe body(bytes.span.extracting(entry.key), readValue.bytes.bindMemory(to: UInt8.self).span)
-  }
-
-  /// What `withCachedContents` comes to.
-  enum CachedContents<Result> {
-    case result(Result)
-    /// The value must be read from the disk.
-    case onDisk(MissingValue)
-  }
-
-  /// Calls `body` with the key and the value of an entry, unless that has to wait for the disk.
-  /// - Throws: If the value can't be read, or the snapshot has ended.
-  mutating func withCachedContents<Result>(
-    of index: Int, _ store: Store, in snapshot: Snapshot, _ body: (_ key: Span<UInt8>, _ value: Span<UInt8>) -> Result
-  ) throws(CommandFailure) -> CachedContents<Result> {
-    if case .copied(let range) = entries[index].value {
-      return .result(body(bytes.span.extracting(entries[index].key), bytes.span.extracting(range)))
-    }
-    let entry = entries[index]
-    if let value = try copyLarge(entry, store, in: snapshot) {
-      let isRead = unsafe try read(value, of: entry) { (value, room) throws(SeparatedValueError) in
-        unsafe try value.readFromCache(into: room)
-      }
-      guard isRead else { return .onDisk(MissingValue(value: value, offset: 0, key: bytes[entry.key])) }
-    }
-    return unsafe .result(body(bytes.span.extracting(entry.key), readValue.bytes.bindMemory(to: UInt8.self).span))
-  }
-
-  /// Copies a large value in pieces, and unlocks the store in between.
-  /// - Returns: The value instead if it is in a file.
-  private mutating func copyLarge(
-    _ entry: Entry, _ store: Store, in snapshot: Snapshot
-  ) throws(CommandFailure) -> SeparatedValue? {
-    let byteCount: Int
-    switch entry.value {
-    case .copied: return nil
-    case .inFile(let value): return value
-    case .large(let count): byteCount = count
-    }
-    readValue.removeAll()
-    while readValue.count < byteCount {
-      var separatedValue: SeparatedValue?
-      do throws(StorageError) {
-        separatedValue = try store.accessInTurn { map throws(StorageError) in
-          try map.check(snapshot)
-          let view = map.entry(at: entry.head.handle)
-          // The commit writer may have moved the value to a file meanwhile.
-          guard let value = unsafe view.value else { return view.separatedValue }
-          let piece = readValue.count..<min(readValue.count + Self.pieceByteCount, byteCount)
-          unsafe readValue.append(UnsafeRawBufferPointer(rebasing: value[piece]))
-          return nil
-        }
-      } catch { throw CommandFailure(error) }
-      if let separatedValue { return separatedValue }
-    }
-    return nil
+  private func missingValue(_ value: SeparatedValue, of index: Int) -> MissingValue {
+    MissingValue(
+      value: value, offset: 0,
+      key: ArraySlice(entries[index].withKey { unsafe $0.withUnsafeBufferPointer { unsafe Array($0) } }))
   }
 
   private mutating func read<Result>(
-    _ value: SeparatedValue, of entry: Entry,
+    _ value: SeparatedValue, of index: Int,
     _ read: (SeparatedValue, UnsafeMutableRawBufferPointer) throws(SeparatedValueError) -> Result
   ) throws(CommandFailure) -> Result {
     readValue.removeAll()
@@ -200,7 +183,17 @@ struct DocumentBatch: ~Copyable {
         (room) throws(SeparatedValueError) in unsafe try read(value, room)
       }
     } catch {
-      throw MissingValue(value: value, offset: 0, key: bytes[entry.key]).failure(error)
+      throw missingValue(value, of: index).failure(error)
     }
+  }
+}
+
+extension StoredEntry {
+  /// - Parameter value: The value; nil if it is in a file.
+  @unsafe @inline(__always)
+  init(_ entry: EntryView, _ head: EntryHead, value: UnsafeRawBufferPointer?) {
+    unsafe self.init(
+      key: entry.key, value: value ?? UnsafeRawBufferPointer(start: nil, count: 0), revision: head.revision,
+      expiry: head.expiry, handle: head.handle, documentCount: head.documentCount, isTrusted: entry.isKnownObject)
   }
 }

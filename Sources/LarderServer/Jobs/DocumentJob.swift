@@ -1,5 +1,6 @@
 import Dispatch
 import Documents
+import Glibc
 import Platform
 import Storage
 import Synchronization
@@ -92,6 +93,9 @@ final class DocumentJob: @unchecked Sendable {
   /// Whether the plan is to look at all entries.
   var isScan: Bool { search.isScan }
 
+  /// The plan of a job that reads an index from the start, and its query.
+  private(set) var indexPlan: (FindPlan, PlannedIndex, DocumentQuery)?
+
   /// Why the plan was chosen, as JSON, if the request wants to know; empty otherwise.
   var explanation: String { request.isExplained ? search.explanation?.json.description ?? "" : "" }
 
@@ -147,10 +151,13 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Works for one turn. When the job has ended, posts it to the worker, unless it was canceled.
   func takeTurn(_ batch: inout DocumentBatch) -> TurnEnd {
-    switch work(&batch) {
+    let end = work(&batch)
+    batch.end(in: store)
+    switch end {
     case .pause(let end): return end
     case .end(let outcome):
       discardTask()
+      if var waiting = waitingBatch.take() { waiting.end(in: store) }
       search.endNewerSnapshot(of: store)
       if let outcome {
         self.outcome = outcome
@@ -172,6 +179,7 @@ final class DocumentJob: @unchecked Sendable {
       var task = try preparedTask()
       while !clock.isTurnOver(at: end) {
         if mustEnd { return endWithoutResult() }
+        if store.mustEndReading { throw CommandFailure(StorageError.snapshotEnded) }
         if waitingBatch == nil, search.documents.isAtEnd || task.isFinished {
           spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
           let taskEnd = try task.end(self, &budget)
@@ -193,6 +201,8 @@ final class DocumentJob: @unchecked Sendable {
           }
           try examineBatch(&batch, task)
           task = try continuedTask(after: task)
+          // A worker that waits for this core comes first.
+          sched_yield()
         }
         let now = monotonicNanoseconds()
         adaptBatch(to: now - end)
@@ -208,7 +218,7 @@ final class DocumentJob: @unchecked Sendable {
   /// - Returns: false if the job must end.
   private func mayContinue(on runner: JobRunner) -> Bool {
     let now = monotonicNanoseconds()
-    guard !mustEnd, !clock.isOverdue(at: now) else { return false }
+    guard !mustEnd, !store.mustEndReading, !clock.isOverdue(at: now) else { return false }
     if clock.isTurnOver(at: now) {
       clock.endTurn(at: now)
       runner.pause(sharer)
@@ -219,7 +229,7 @@ final class DocumentJob: @unchecked Sendable {
 
   /// - Throws: If the job must end in the middle of its work.
   private func checkBudget() throws(CommandFailure) {
-    if budget.isExhausted { throw timeFailure }
+    if budget.isExhausted { throw store.mustEndReading ? CommandFailure(StorageError.snapshotEnded) : timeFailure }
   }
 
   private var timeFailure: CommandFailure { stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))") }
@@ -287,6 +297,9 @@ final class DocumentJob: @unchecked Sendable {
     var ranks = RankReader(store, indexes, in: snapshot, maxCount: maxRanges)
     let choice = try choosePlan(task, indexes, &ranks)
     guard !ranks.isExhausted else { return nil }
+    if case .index(let number, _) = choice.plan.source {
+      indexPlan = (choice.plan, indexes[number].planned, task.query)
+    }
     try search.begin(choice, task, indexes, &ranks)
     self.task = task
     return task
@@ -325,10 +338,12 @@ final class DocumentJob: @unchecked Sendable {
     }
     let allowedCount = limits.findDocuments - examinedDocuments
     guard allowedCount > 0 else { throw stop("examined as many documents as permitted (limits.find-documents)") }
-    batch.removeAll()
     do throws(StorageError) {
-      if try !search.gather(from: store, now: now) {
+      if try search.gather(from: store, now: now) {
+        batch.end(in: store)
+      } else {
         try store.accessInTurn { map throws(StorageError) in
+          try batch.begin(search.documents.snapshot, in: &map)
           try search.visitNext(min(allowedCount, batchCount), in: &map, now: now) { head, entry in
             batch.append(entry, head)
             return batch.isFull ? .stop : .next
@@ -348,9 +363,15 @@ final class DocumentJob: @unchecked Sendable {
   private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(CommandFailure) {
     let maxKeptByteCount = limits.findMemory - search.documents.keptByteCount
     if maxKeptByteCount >= 0 {
-      examinedDocuments += try task.examine(
-        &batch, of: store, in: search.documents.snapshot, maxKeptByteCount: maxKeptByteCount, &budget)
-      try checkBudget()
+      if task.looksAtValues { batch.checkObjects(&budget) }
+      var count = 0
+      while count < batch.count, !task.isFinished, task.keptByteCount <= maxKeptByteCount {
+        count += try batch.withEntries(from: count) { entries throws(CommandFailure) in
+          try task.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
+        }
+        try checkBudget()
+      }
+      examinedDocuments += count
     }
     guard task.keptByteCount <= maxKeptByteCount else {
       throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
@@ -362,22 +383,24 @@ final class DocumentJob: @unchecked Sendable {
   /// The maximum size of the request and of the documents, in bytes, and the maximum number of documents of a job that
   /// runs at once.
   private static let maxBriefBodyByteCount = 1_024
-  private static let maxBriefByteCount = 16 << 10
-  private static let maxBriefCount = 64
+  private static let maxBriefByteCount = 64 << 10
+  private static let maxBriefCount = 256
+  private static let maxBriefChangeCount = 8
   /// The maximum number of ranges that are read to choose its plan.
   private static let maxBriefRangeCount = 64
   /// The maximum work of examining the documents, because the store is locked meanwhile.
-  private static let maxBriefUnits = 1 << 12
+  private static let maxBriefUnits = 1 << 13
 
   /// Runs the job at once if it takes a few microseconds. On the worker's thread, with no store locked.
   /// - Returns: Whether it has ended. If not, the runner continues it.
   func runBriefly() -> Bool {
-    guard operation == .find, body.count <= Self.maxBriefBodyByteCount else { return false }
+    guard operation == .find || operation == .changeMatching, body.count <= Self.maxBriefBodyByteCount else {
+      return false
+    }
+    let maxCount = operation == .find ? Self.maxBriefCount : Self.maxBriefChangeCount
     do throws(CommandFailure) {
       guard let task = try prepareTask(maxRanges: Self.maxBriefRangeCount) else { return false }
-      guard let count = search.documents.count, min(count, task.neededCount ?? .max) <= Self.maxBriefCount else {
-        return false
-      }
+      guard let count = search.documents.count, min(count, task.neededCount ?? .max) <= maxCount else { return false }
       var budget = WorkBudget(units: Self.maxBriefUnits)
       let failure = try examineInPlace(task, &budget)
       guard !budget.isExhausted else {
@@ -385,10 +408,17 @@ final class DocumentJob: @unchecked Sendable {
         return false
       }
       if let failure { throw failure }
-      guard search.documents.isAtEnd || task.isFinished, case .result(let result) = try task.end(self, &budget) else {
+      guard search.documents.isAtEnd || task.isFinished else { return false }
+      switch try task.end(self, &budget) {
+      case .result(let result): outcome = .success(result)
+      case .needsDocuments(_, let snapshot):
+        store.access { $0.end(snapshot) }
+        startOver()
+        return false
+      default:
+        startOver()
         return false
       }
-      outcome = .success(result)
     } catch { outcome = .failure(error) }
     task = nil
     return true
@@ -409,26 +439,43 @@ final class DocumentJob: @unchecked Sendable {
     let maxCount = min(Self.maxBriefCount, limits.findDocuments)
     // Of what is no document, there may be more.
     var visits = 0
+    var checker = IJSON()
+    var entries: [StoredEntry] = []
+    var objects: [UInt32] = []
+    let looksAtValues = task.looksAtValues
     do throws(StorageError) {
       try store.accessInTurn { map throws(StorageError) in
         while !search.documents.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
           visits < Self.maxBriefCount, !budget.isExhausted
         {
           visits += 1
-          try search.visitNext(maxCount - examinedDocuments, in: &map, now: now) { head, entry in
-            guard entry.kind == .single else { return .next }
-            guard let value = unsafe entry.value, byteCount + value.count <= Self.maxBriefByteCount else {
+          entries.removeAll(keepingCapacity: true)
+          try search.visitNext(
+            min(maxCount - examinedDocuments, task.neededCount ?? .max), in: &map, now: now
+          ) { head, view in
+            guard view.kind == .single else { return .next }
+            guard let value = unsafe view.value, byteCount + value.count <= Self.maxBriefByteCount else {
               isRefused = true
               return .refuse
             }
             byteCount += value.count
-            examinedDocuments += 1
-            failure = unsafe task.examine(
-              value.bindMemory(to: UInt8.self).span, key: entry.key.bindMemory(to: UInt8.self).span,
-              of: head, &budget)
-            return failure == nil && !task.isFinished && !budget.isExhausted ? .next : .stop
+            var entry = unsafe StoredEntry(view, head, value: value)
+            if looksAtValues, !entry.isTrusted {
+              entry.isTrusted = entry.withValue { checker.isObject($0, &budget) }
+              if entry.isTrusted { objects.append(head.handle) }
+            }
+            entries.append(entry)
+            return budget.isExhausted ? .stop : .next
           }
+          var count = 0
+          do throws(CommandFailure) {
+            while count < entries.count, !task.isFinished, !budget.isExhausted {
+              count += try task.examine(entries.span.extracting(count...), maxKeptByteCount: .max, &budget)
+            }
+          } catch { failure = error }
+          examinedDocuments += count
         }
+        for handle in objects { map.noteObject(at: handle) }
       }
     } catch { throw CommandFailure(error) }
     return failure

@@ -25,18 +25,14 @@ protocol DocumentTask: AnyObject {
   /// - Parameter search: Where the documents are. What needs no examination is left out of it.
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
 
-  /// Examines the value of an entry, which may be no document.
-  /// - Parameter budget: Once it is exhausted, the job ends.
-  /// - Returns: Why the job fails; nil if it goes on.
-  func examine(_ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget)
-    -> CommandFailure?
+  /// Whether the values of entries matter.
+  var looksAtValues: Bool { get }
 
-  /// Examines the entries of a batch, until the task is finished or keeps more than that many bytes.
+  /// Examines entries, which may be no documents, until the task is finished or keeps more than that many bytes.
   /// - Parameter budget: Once it is exhausted, the job ends.
-  /// - Returns: The number of entries that were examined.
+  /// - Returns: The number of entries that were examined; 0 only if there are none.
   func examine(
-    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
-    _ budget: inout WorkBudget
+    _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
   ) throws(CommandFailure) -> Int
 
   /// Makes the result, after the documents have been examined.
@@ -50,20 +46,8 @@ extension DocumentTask {
   var isFinished: Bool { false }
   var progress: String? { nil }
   var neededCount: Int? { nil }
+  var looksAtValues: Bool { true }
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
-
-  func examine(
-    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
-    _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> Int {
-    for index in 0..<batch.count {
-      let head = batch[index].head
-      let failure = try batch.withContents(of: index, store, in: snapshot) { examine($1, key: $0, of: head, &budget) }
-      if let failure { throw failure }
-      if isFinished || keptByteCount > maxKeptByteCount || budget.isExhausted { return index + 1 }
-    }
-    return batch.count
-  }
 }
 
 /// What is known of an entry apart from its key and value.

@@ -58,30 +58,18 @@ final class FindTask: DocumentTask {
       }
     }
     finder = try EntryFinder(
-      query, isOrdered: plan.isOrdered && !request.isCountOnly, isExact: plan.isExact && query.bookmark == nil)
+      query, isOrdered: plan.isOrdered && !request.isCountOnly, isExact: plan.isExact && query.bookmark == nil,
+      isCounting: request.isCountOnly)
   }
 
-  func examine(
-    _ value: Span<UInt8>, key: Span<UInt8>, of entry: EntryHead, _ budget: inout WorkBudget
-  ) -> CommandFailure? {
-    finder?.examine(value, key: key, revision: entry.revision, handle: entry.handle, &budget)
-    return nil
-  }
+  var looksAtValues: Bool { finder?.looksAtValues ?? true }
 
   func examine(
-    _ batch: inout DocumentBatch, of store: Store, in snapshot: Snapshot, maxKeptByteCount: Int,
-    _ budget: inout WorkBudget
+    _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
   ) throws(CommandFailure) -> Int {
     // Taken out of this object, whose properties are slower.
     guard var finder = finder.take() else { preconditionFailure("the find has begun") }
-    var count = 0
-    while count < batch.count, !finder.isFinished, finder.keptByteCount <= maxKeptByteCount, !budget.isExhausted {
-      let (handle, revision) = (batch[count].head.handle, batch[count].head.revision)
-      try batch.withContents(of: count, store, in: snapshot) { key, value in
-        finder.examine(value, key: key, revision: revision, handle: handle, &budget)
-      }
-      count += 1
-    }
+    let count = finder.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
     self.finder = consume finder
     return count
   }

@@ -1,3 +1,4 @@
+import Documents
 import Storage
 import Wire
 
@@ -227,4 +228,11 @@ enum StreamRecord {
   case incarnation(UInt64)
   /// Changes up to a revision are lost.
   case lost(through: UInt64)
+
+  /// Fields of an entry that is a document.
+  static func fields(of entry: StoredEntry, _ projection: EntryProjection, now: UInt64) -> StreamRecord {
+    .object(
+      key: entry.withKey { key in unsafe key.withUnsafeBufferPointer { unsafe ArraySlice($0) } },
+      projection.object(of: entry), revision: entry.revision, lifetime: entry.expiry == 0 ? 0 : entry.expiry - now)
+  }
 }

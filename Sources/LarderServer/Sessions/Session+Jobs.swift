@@ -1,4 +1,4 @@
-// A find on the server:
+// A find on the server, unless a plan is kept for its shape (`Session+KeptPlans`):
 //
 // 1. `Session+Jobs` takes a snapshot, makes a job (`DocumentJob`) and opens a reply stream (`ReplyStream`) that waits
 //    for it. From here on, credit, cancellation, timeouts and the limit on requests in flight are those of every reply
@@ -11,9 +11,9 @@
 //    group: the ranks of the group's keys say how many there are, and where the next group begins.
 // 4. `JobRunner` gives each job a turn of about a millisecond, again and again. A turn can end in the middle of a
 //    document: evaluation spends units of a `WorkBudget` for all that it looks at, and asks the job for more, which
-//    then waits for its next turn, or ends at its limit. In the job's turns, `DocumentBatch` copies a few documents
-//    under the store's lock, and reads large values in files. The query is evaluated on the copies, without the lock,
-//    so what a selector costs delays no other client.
+//    then waits for its next turn, or ends at its limit. In the job's turns, `DocumentBatch` gathers a few documents
+//    under the store's lock, and reads large values in files. The query is evaluated without the lock, on the documents
+//    where they are, so what a selector costs delays no other client.
 // 5. `FindTask` keeps the handles of the documents that are on the page, in the core that all finders share; see the
 //    next walkthrough.
 // 6. The job goes to the worker through `Mailbox`. Frame by frame, the worker copies the documents, or fields of them,
@@ -34,6 +34,11 @@ extension Session {
     _ store: Store, on executor: inout Executor, into replies: inout ReplyBuffer
   ) -> RequestEnd {
     if let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) { return end }
+    if case .find(let find) = documentRequest,
+      let end = replyByKeptPlan(find, request, body, of: &connection, store, on: &executor, into: &replies)
+    {
+      return end
+    }
     let now = executor.now
     if store.access({ $0.expireBriefly(now: now) }) { return .deferred }
     if executor.server.memory.isExhausted {
@@ -60,12 +65,21 @@ extension Session {
     }
     if !isPending {
       executor.recordWork(of: job)
+      if case .find(let find) = documentRequest { executor.keepPlan(of: job, find, body) }
       switch job.outcome {
       case .success(.found(let found)): stream.remainder = .found(found, next: 0)
+      case .success(.changed(let changes, let revision)):
+        stream.end()
+        let start = replies.count
+        append(.changed(changes), to: request.tag, into: &replies)
+        if revision > 0, let commitWriter = store.commitWriter {
+          replies.require(revision, commitWriter, of: request.tag, from: start, reveals: true)
+        }
+        return .done
       case .failure(let failure):
         stream.end()
         return reply(failure, to: request, store, into: &replies)
-      default: preconditionFailure("only finds run at once")
+      default: preconditionFailure("only finds and changes run at once")
       }
     }
     connection.open(stream)

@@ -23,7 +23,7 @@ package struct CommitBuffer: ~Copyable {
   /// The last valid revision. A store refuses writes when it has reached it. A constant, because every write compares
   /// with it.
   @inline(__always)
-  static var maxRevision: UInt64 { UInt64(Int64.max) - 1 }
+  static var maxRevision: UInt64 { 1 << 62 - 2 }
   /// The valid revisions.
   static let revisions = 1...maxRevision
   package static let operationHeaderByteCount = 8

@@ -29,7 +29,7 @@ struct StoreHistory: Equatable, Sendable {
   /// More revisions than a crash can take: each takes at least 25 bytes, in memory or on their way to the disk.
   static let skippedCount: UInt64 = 1 << 32
   /// The greatest revision to which others are skipped.
-  static let maxSkippedRevision: UInt64 = 1 << 62
+  static let maxSkippedRevision: UInt64 = 1 << 61
 
   /// The history of a new store that is still empty.
   static var new: StoreHistory {
@@ -102,8 +102,9 @@ extension StoreHistory {
     revision = bytes.integer(at: 24, as: UInt64.self)
     commitRevision = bytes.integer(at: 32, as: UInt64.self)
     self.state = state
-    let limit = UInt64(Int64.max)
-    guard (1...limit).contains(incarnation), revision < limit, commitRevision <= revision, self.bytes == bytes else {
+    guard (1...UInt64(Int64.max)).contains(incarnation), revision <= CommitBuffer.revisions.upperBound,
+      commitRevision <= revision, self.bytes == bytes
+    else {
       return nil
     }
   }

@@ -316,17 +316,36 @@ final class IndexTree: @unchecked Sendable {
 
   func view(epoch: UInt64) -> View? { views.last { $0.epoch == epoch } }
 
+  /// Whether each document has one key, which isn't the overflow key.
+  var hasOneKeyEach: Bool { overflowCount == 0 && multiCounts.allSatisfy { $0 == 0 } }
+
   // MARK: Reading
 
   /// Returns the ranks of the entries whose keys are in a range. O(log n).
   func ranks(of range: KeyRange, in view: View, records: Records) -> Range<Int> {
-    let entries = entries(of: records)
-    func rank(_ key: [UInt8]) -> Int {
-      order.rank(unsafe IndexEntries.SearchKey(key: Key(key.span.bytes), id: nil), .lower, root: view.root, in: entries)
-    }
-    let lower = range.lower.isEmpty ? 0 : rank(range.lower)
-    let upper = range.upper.map(rank) ?? view.figures.entryCount
+    let lower = range.lower.isEmpty ? 0 : rank(of: range.lower, root: view.root, records)
+    let upper = range.upper.map { rank(of: $0, root: view.root, records) } ?? view.figures.entryCount
     return lower..<max(lower, upper)
+  }
+
+  /// Returns the ranks that the entries whose keys are in a range have now. O(log n).
+  func ranks(of bounds: KeyBounds, records: Records) -> Range<Int> {
+    let lower = rank(of: bounds.lower, root: order.root, records)
+    let upper = bounds.upper.isEmpty ? order.count : rank(of: bounds.upper, root: order.root, records)
+    return lower..<max(lower, upper)
+  }
+
+  private func rank(of key: [UInt8], root: UInt32, _ records: Records) -> Int {
+    order.rank(
+      unsafe IndexEntries.SearchKey(key: Key(key.span.bytes), id: nil), .lower, root: root, in: entries(of: records))
+  }
+
+  /// Calls `body` with the handles of the documents that have these ranks now, in order or in reverse, until it returns
+  /// false.
+  @inline(__always)
+  func visit(_ ranks: Range<Int>, reverse: Bool, records: Records, _ body: (UInt32) -> Bool) {
+    let entries = entries(of: records)
+    _ = order.visit(ranks, reverse: reverse, root: order.root, in: entries) { body(entries.entry($0).document) }
   }
 
   /// Calls `body` with the handles of the documents of these ranks, in order or in reverse, until it returns false.

@@ -139,6 +139,11 @@ final class MapIndex: @unchecked Sendable {
     if tree.hasViews { formerTrees.append(tree) } else { DiscardedContents.free(tree) }
   }
 
+  /// The tree of an index that is complete and has one key for each document; nil otherwise.
+  var treeOfSingleKeys: IndexTree? {
+    if case .complete = phase, tree.hasOneKeyEach { tree } else { nil }
+  }
+
   // MARK: Views
 
   /// Begins a view for a snapshot, if the index is complete.

@@ -14,6 +14,8 @@ final class MapIndexes: @unchecked Sendable {
   private var formerIndexes: [MapIndex] = []
   /// Whether anything is still to be reclaimed of views that have ended.
   private(set) var hasEndedViews = false
+  /// The plans of finds, which a deleted index ends.
+  var plans = KeptPlans<MapIndex>()
   private var maker: IndexKeyMaker
   private var oldKeys = IndexKeys()
   private var newKeys = IndexKeys()
@@ -69,6 +71,7 @@ final class MapIndexes: @unchecked Sendable {
     guard let index = index(named: name) else { return false }
     indexes.removeAll { $0 === index }
     index.removeAll()
+    plans.removeAll()
     if index.hasViews { formerIndexes.append(index) }
     maker = Self.maker(of: indexes)
     return true

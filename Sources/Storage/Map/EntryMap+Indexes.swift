@@ -56,6 +56,38 @@ extension EntryMap {
 
   var indexReports: [IndexReport] { indexes?.indexes.map(IndexReport.init) ?? [] }
 
+  // MARK: Kept plans
+
+  /// Returns the plan that is kept for a shape of finds, and the documents that the index has now between its bounds.
+  /// - Returns: nil if no plan is kept, or if it can't be used now.
+  package func keptPlan(
+    for shape: FindShape, _ selector: Span<UInt8>, _ bounds: inout KeyBounds
+  ) -> (plan: KeptPlan, documents: IndexedDocuments)? {
+    guard let indexes, !isDiverted, let kept = indexes.plans.find(shape), let tree = kept.index.treeOfSingleKeys else {
+      return nil
+    }
+    kept.plan.makeBounds(of: shape, selector, &bounds)
+    return (kept.plan, IndexedDocuments(tree, tree.ranks(of: bounds, records: arena.records)))
+  }
+
+  /// Keeps a plan for a shape of finds.
+  package func keep(_ plan: KeptPlan, for shape: FindShape, by definition: DocumentIndex) {
+    guard let indexes, let index = indexes.index(named: definition.name), index.definition == definition else { return }
+    indexes.plans.keep(plan, by: index, for: shape)
+  }
+
+  /// Calls `body` with some of the documents, in their order or in reverse, until it returns false. O(log n) plus the
+  /// documents.
+  /// - Parameter ranks: Which documents, among all of the index.
+  @inline(__always)
+  package func visit(
+    _ documents: IndexedDocuments, _ ranks: Range<Int>, reverse: Bool, _ body: (UInt32, EntryView) -> Bool
+  ) {
+    documents.tree.visit(ranks, reverse: reverse, records: arena.records) { handle in
+      body(handle, record(handle).view)
+    }
+  }
+
   // MARK: Reading
 
   /// Returns what a snapshot sees of the indexes, sorted by name. An index that was created or completed after the
@@ -166,6 +198,15 @@ package struct IndexView: Sendable {
     guard let tree, let view else { return 0 }
     return tree.estimatedGroupCount(ranks, by: fieldCount, IndexLayout(planned.index), in: view, records: records)
   }
+}
+
+/// Documents that an index has next to each other. Valid until its map's next change.
+package struct IndexedDocuments {
+  fileprivate let tree: IndexTree
+  /// Their places among all documents of the index.
+  package let ranks: Range<Int>
+
+  init(_ tree: IndexTree, _ ranks: Range<Int>) { (self.tree, self.ranks) = (tree, ranks) }
 }
 
 /// What a store knows of one of its indexes.

@@ -37,6 +37,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
 
   /// What the process may take from the system.
   let memoryBudget: MemoryBudget?
+  /// What the map held before its entries were removed, while others read it without the lock.
+  private var discardedContents: [DiscardedContents] = []
 
   /// Creates an empty map.
   /// - Parameters:
@@ -101,11 +103,18 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     swap(&externals, &contents.externals)
     swap(&hashIndex, &contents.hashIndex)
     swap(&order, &contents.order)
-    contents.free(memoryBudget)
+    discardedContents.append(contents)
+    if snapshots.readerCount == 0 { freeDiscardedContents() }
     expiryQueue = ExpiryQueue()
     indexes?.removeAll()
     counts.removeContents()
     revisions.didChange()
+  }
+
+  mutating func freeDiscardedContents() {
+    guard !discardedContents.isEmpty else { return }
+    for contents in discardedContents { contents.free(memoryBudget) }
+    discardedContents = []
   }
 
   /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.

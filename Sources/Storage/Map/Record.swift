@@ -3,7 +3,8 @@ import Platform
 /// An entry, in place in the arena.
 ///
 ///     0   u32   key length - 1 (12 bits), kind (1), has expiry (1), external (1), value length (15), arena's bits (2)
-///     4   u64   revision; its top bit is the reference bit, in stores with a memory limit
+///     4   u64   revision; its top bit is the reference bit, in stores with a memory limit, and the next one says
+///               whether the value is known to be an I-JSON object
 ///     12  u64   expiry in milliseconds, if the entry has one
 ///     ..        key
 ///     ..        value, or the address of an external one among the `ExternalValues`
@@ -17,9 +18,11 @@ struct Record {
   private static let externalBit: UInt32 = 1 << 14
   private static let valueLengthShift: UInt32 = 15
   private static let headerByteCount = 12
-  /// The offset of the revision's top byte, and the reference bit in it.
-  private static let referenceOffset = 11
+  /// The offset of the revision's top byte, and what is in it that isn't part of the revision.
+  private static let flagsOffset = 11
   private static let referenceBit: UInt8 = 0x80
+  private static let objectBit: UInt8 = 0x40
+  private static let flags = UInt64(referenceBit | objectBit) << 56
   private static let externalByteCount = 8
   /// The maximum size of a record: the longest key with an expiry and the longest value that isn't external.
   static let maxUnits = units(keyLength: Key.lengths.upperBound, valueLength: 32_767, hasExpiry: true)
@@ -72,21 +75,31 @@ struct Record {
 
   @inline(__always)
   var revision: UInt64 {
-    unsafe base.loadUnaligned(fromByteOffset: 4, as: UInt64.self) & ~(UInt64(Self.referenceBit) << 56)
+    unsafe base.loadUnaligned(fromByteOffset: 4, as: UInt64.self) & ~Self.flags
   }
 
-  /// The reference bit: whether the entry was used since the CLOCK hand of `EntryMap+Eviction.swift` last passed. It is
-  /// the only bit of a record that changes under a snapshot.
-  var isReferenced: Bool {
-    unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self) & Self.referenceBit != 0
+  /// The reference bit: whether the entry was used since the CLOCK hand of `EntryMap+Eviction.swift` last passed. The
+  /// flags are the only bits of a record that change under a snapshot.
+  var isReferenced: Bool { hasFlag(Self.referenceBit) }
+
+  @inline(__always)
+  func setReferenced(_ isReferenced: Bool) { setFlag(Self.referenceBit, isReferenced) }
+
+  /// Whether the value is known to be an I-JSON object.
+  @inline(__always)
+  var isKnownObject: Bool { hasFlag(Self.objectBit) }
+
+  func setKnownObject() { setFlag(Self.objectBit, true) }
+
+  @inline(__always)
+  private func hasFlag(_ flag: UInt8) -> Bool {
+    unsafe base.load(fromByteOffset: Self.flagsOffset, as: UInt8.self) & flag != 0
   }
 
   @inline(__always)
-  func setReferenced(_ isReferenced: Bool) {
-    let byte = unsafe base.load(fromByteOffset: Self.referenceOffset, as: UInt8.self)
-    unsafe base.storeBytes(
-      of: isReferenced ? byte | Self.referenceBit : byte & ~Self.referenceBit, toByteOffset: Self.referenceOffset,
-      as: UInt8.self)
+  private func setFlag(_ flag: UInt8, _ isSet: Bool) {
+    let byte = unsafe base.load(fromByteOffset: Self.flagsOffset, as: UInt8.self)
+    unsafe base.storeBytes(of: isSet ? byte | flag : byte & ~flag, toByteOffset: Self.flagsOffset, as: UInt8.self)
   }
 
   /// The time of the map's clock when the entry expires, in milliseconds; 0 for never.
@@ -135,10 +148,12 @@ struct Record {
     let key = self.key
     let keyBytes = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
     if isExternal {
-      return unsafe EntryView(kind: kind, revision: revision, expiry: expiry, key: keyBytes, external: external)
+      return unsafe EntryView(
+        kind: kind, revision: revision, expiry: expiry, isKnownObject: isKnownObject, key: keyBytes, external: external)
     }
     let value = unsafe UnsafeRawBufferPointer(start: base + valueOffset, count: valueLength)
-    return unsafe EntryView(kind: kind, revision: revision, expiry: expiry, key: keyBytes, value: value)
+    return unsafe EntryView(
+      kind: kind, revision: revision, expiry: expiry, isKnownObject: isKnownObject, key: keyBytes, value: value)
   }
 }
 
@@ -154,7 +169,7 @@ extension Record {
     if !isExternal { word |= UInt32(truncatingIfNeeded: valueLength) << Self.valueLengthShift }
     if expiry != 0 { word |= Self.expiryBit }
     unsafe base.storeBytes(of: word, as: UInt32.self)
-    unsafe base.storeBytes(of: revision, toByteOffset: 4, as: UInt64.self)
+    unsafe base.storeBytes(of: revision & ~Self.flags, toByteOffset: 4, as: UInt64.self)
     if expiry != 0 { unsafe base.storeBytes(of: expiry, toByteOffset: Self.headerByteCount, as: UInt64.self) }
   }
 

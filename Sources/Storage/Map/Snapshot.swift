@@ -26,6 +26,8 @@ struct SnapshotTable: ~Copyable {
     var tokenCount = 1
     /// Whether it stays until it is released, whatever it keeps.
     var isPinned: Bool
+    /// How many readers read its records without the store's lock.
+    var readerCount = 0
     var records: [UInt32] = []
     /// The bytes of the records, with their values, those of the trees included.
     var recordBytes = 0
@@ -68,6 +70,8 @@ struct SnapshotTable: ~Copyable {
   /// The bytes of records that only snapshots see or saw, with their values.
   private(set) var retainedRecordBytes = 0
   private(set) var retainedNodeCount = 0
+  /// How many readers read records without the store's lock.
+  private(set) var readerCount = 0
   /// What the living snapshots keep, as part of what those of all stores do.
   private var share: SnapshotShare
   /// The number of snapshots that were ended because all of them kept too much.
@@ -130,15 +134,31 @@ struct SnapshotTable: ~Copyable {
     return elements[index].tokenCount == 0 ? end(at: index) : nil
   }
 
+  /// Keeps a snapshot for a reader, whoever ends it meanwhile.
+  mutating func beginReading(_ snapshot: Snapshot) {
+    guard let index = index(of: snapshot) else { preconditionFailure("the snapshot is alive") }
+    elements[index].tokenCount += 1
+    elements[index].readerCount += 1
+    readerCount += 1
+  }
+
+  /// Ends what `beginReading` began. Call `release` next.
+  mutating func endReading(_ snapshot: Snapshot) {
+    readerCount -= 1
+    if let index = index(of: snapshot) { elements[index].readerCount -= 1 }
+  }
+
   /// Updates the share of the budget that the living snapshots use. O(snapshots that have ended).
   /// - Parameter indexBytes: What they keep of the indexes, in bytes.
   mutating func updateShare(indexBytes: Int) { share.set(visibleBytes + indexBytes) }
 
-  /// Ends the oldest snapshot that isn't pinned, even if readers still hold tokens for it, if those of all stores keep
+  /// Ends the oldest snapshot that is neither pinned nor read without the lock, even if readers still hold tokens for it, if those of all stores keep
   /// too much.
   /// - Returns: Its epoch; nil if none was ended.
   mutating func endOldestForBudget() -> UInt64? {
-    guard share.isExceeded, let index = elements.firstIndex(where: { !$0.isPinned }) else { return nil }
+    guard share.isExceeded, let index = elements.firstIndex(where: { !$0.isPinned && $0.readerCount == 0 }) else {
+      return nil
+    }
     endedForBudgetCount &+= 1
     return end(at: index)
   }
@@ -329,6 +349,28 @@ extension EntryMap {
   }
 
   mutating func unpin(_ snapshot: Snapshot) { snapshots.unpin(snapshot) }
+
+  /// Begins to read entries of a snapshot without the store's lock: the keys of its entries, and the values that are
+  /// neither large nor in files, stay where they are until `endReading`, even if the snapshot ends or the store is dropped
+  /// meanwhile. That should be soon, because it keeps memory.
+  /// - Throws: `snapshotEnded` or `storeDropped`.
+  package mutating func beginReading(_ snapshot: Snapshot) throws(StorageError) {
+    try check(snapshot)
+    snapshots.beginReading(snapshot)
+  }
+
+  /// Whether anyone reads entries without the store's lock.
+  var hasReaders: Bool { snapshots.readerCount > 0 }
+
+  package mutating func endReading(_ snapshot: Snapshot) {
+    snapshots.endReading(snapshot)
+    end(snapshot)
+    if snapshots.readerCount == 0 { freeDiscardedContents() }
+  }
+
+  /// Remembers that the value of an entry is an I-JSON object.
+  /// - Precondition: The entry is one of a living snapshot.
+  package func noteObject(at handle: UInt32) { record(handle).setKnownObject() }
 
   /// Frees some of what snapshots that have ended could see, for a fraction of a millisecond, because others wait for
   /// the store's lock meanwhile.

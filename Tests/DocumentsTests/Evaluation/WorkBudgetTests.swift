@@ -113,8 +113,7 @@ import Testing
     var aggregator = try DocumentAggregator(
       groupedBy: ["a"], computing: [.count, .sum("a"), .average("a"), .min("a"), .max("a")])
     var budget = WorkBudget()
-    let isMatch = try aggregator.add(text.span, key: Array("k".utf8).span, revision: 1, &budget)
-    #expect(isMatch)
+    _ = try StoredEntry.withTrust(key: "k", text, revision: 1) { try aggregator.add([$0].span, &budget) }
     let units = budget.spentUnits
     return (aggregator.result(), units)
   }
@@ -132,7 +131,7 @@ import Testing
     let text = Array(#"{"a":[\#(list)],"b":[\#(list)],"c":[\#(list)]}"#.utf8)
     var aggregator = try DocumentAggregator(groupedBy: ["a", "b", "c"])
     var budget = WorkBudget(units: 100_000)
-    _ = try aggregator.add(text.span, key: [UInt8]().span, revision: 1, &budget)
+    _ = try StoredEntry.withTrust(key: "k", text, revision: 1) { try aggregator.add([$0].span, &budget) }
     let (isExhausted, spentUnits) = (budget.isExhausted, budget.spentUnits)
     #expect(isExhausted && spentUnits < 101_000)
   }

@@ -120,10 +120,11 @@ struct PlanModel {
         let document = entries[found[start].entry]
         let count = values[start...].prefix { $0 == values[start] }.count
         var budget = WorkBudget()
-        let isMatch = try aggregator.add(
-          document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, documentCount: count,
-          &budget)
+        let isMatch = try CompiledSelector(selector).matches(document)
         precondition(isMatch, "\(document) doesn't match")
+        _ = try StoredEntry.withTrust(
+          key: document.id!, document.text, revision: document.revision!, documentCount: count
+        ) { try aggregator.add([$0].span, &budget) }
       }
     }
     return aggregator.result()

@@ -13,13 +13,18 @@ import Testing
     var budget = WorkBudget()
     var finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     for (position, document) in documents.enumerated() where !finder.isFinished {
-      finder.examine(
-        document.text.span, key: Array(document.id!.utf8).span, revision: document.revision!, handle: UInt32(position),
-        &budget)
+      with(document, handle: UInt32(position)) { entry in
+        #expect(finder.examine([entry].span, &budget) == 1)
+      }
     }
     let (matchCount, keptByteCount) = (finder.matchCount, finder.keptByteCount)
     let page = finder.page(&budget)
     return (page.handles.map { documents[Int($0)].id! }, page.bookmark, matchCount, keptByteCount)
+  }
+
+  /// Calls `body` with a document as an entry, which is trusted if it is an I-JSON object.
+  private func with<Result>(_ document: Document, handle: UInt32 = 0, _ body: (StoredEntry) -> Result) -> Result {
+    StoredEntry.withTrust(key: document.id!, document.text, revision: document.revision!, handle: handle, body)
   }
 
   /// Returns documents in the order of their ids' bytes.
@@ -53,8 +58,7 @@ import Testing
       let projection = EntryProjection(query.fields)
       for found in expected.documents {
         let source = documents.first { $0.id == found.id }!
-        let object = projection.object(
-          of: source.text.span, key: Array(source.id!.utf8).span, revision: source.revision!)
+        let object = with(source) { projection.object(of: $0) }
         #expect(object == found.text, "\(query)")
       }
     }
