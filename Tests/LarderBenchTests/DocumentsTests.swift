@@ -67,6 +67,6 @@ import Testing
     (plan.orders, plan.persons, plan.manyPersons) = (10, 1_000, 2_000)
     plan.indexedPersons = [100, 1_000]
     plan.turn = .milliseconds(20)
-    return try DocumentsBench(plan, BenchRunner(plan)).run()
+    return try DocumentsBench(plan, BenchRunner(plan)).run(postgres: nil, isOnlyPostgres: false)
   }
 }

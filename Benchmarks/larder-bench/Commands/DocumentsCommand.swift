@@ -11,12 +11,20 @@ struct DocumentsCommand: ParsableCommand {
       """)
 
   @OptionGroup private var options: BenchOptions
+  @Option(help: ArgumentHelp("An empty database of PostgreSQL to compare with, as a URI.", valueName: "uri"))
+  private var postgres: String?
+  @Flag(help: "Measure only what is compared with PostgreSQL.")
+  private var onlyPostgres = false
+
+  func validate() throws {
+    if onlyPostgres, postgres == nil { throw ValidationError("--only-postgres needs --postgres.") }
+  }
 
   func run() throws {
     try options.run { (plan: inout DocumentsPlan) in
       if let repeats = options.repeats { plan.longRepeats = min(repeats, plan.longRepeats) }
     } measure: { plan, runner in
-      try DocumentsBench(plan, runner).run()
+      try DocumentsBench(plan, runner).run(postgres: postgres, isOnlyPostgres: onlyPostgres)
     }
   }
 }

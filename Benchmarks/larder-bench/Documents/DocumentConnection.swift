@@ -112,6 +112,34 @@ struct DocumentConnection: ~Copyable {
     return pages
   }
 
+  /// Sends a request about documents.
+  /// - Returns: How many documents or groups are returned, or how many documents have changed.
+  func count(_ request: [UInt8], of work: DocumentRequest) throws -> Int {
+    let replies = try exchange(request, count: 1)
+    switch work {
+    case .get, .put: return 1
+    case .updateOne, .updateMany:
+      guard let changes = unsafe MatchingChanges(replies.span.bytes.extracting(Frame.headerSize..<replies.count)) else {
+        throw BenchError("the reply to an update is malformed")
+      }
+      return Int(changes.changed)
+    default: break
+    }
+    var (count, offset) = (0, 0)
+    while case .frame(let header) = unsafe FrameScan(replies.span.bytes, at: offset, maxLength: Self.maxFrameSize) {
+      let range = header.body(at: offset)
+      let body = unsafe replies.span.bytes.extracting(range)
+      var position = 0
+      while let record = EntryRecord(body, at: position), record.kind == .single {
+        count += 1
+        position = record.end
+      }
+      offset = range.upperBound
+    }
+    // PostgreSQL returns a count as a row.
+    return count == 0 && work.isCount ? 1 : count
+  }
+
   // MARK: Requests
 
   /// Returns a request on the store, or on the server.

@@ -37,6 +37,9 @@ struct DocumentSamples {
     return text + end
   }
 
+  /// Returns the name of a customer that orders may have.
+  mutating func customer() -> String { "\(pick(Self.names)) \(pick(Self.surnames))" }
+
   /// Returns small documents about persons, in random order of their numbers.
   mutating func persons(_ count: Int) -> [String] {
     (0..<count).shuffled(using: &random).map { number in

@@ -29,8 +29,18 @@ struct DocumentsBench {
     self.runner = runner
   }
 
-  func run() throws -> BenchReport {
+  /// - Parameters:
+  ///   - postgres: The address of a database of PostgreSQL, to be compared with; nil for none.
+  ///   - isOnlyPostgres: Whether nothing else is measured.
+  func run(postgres: String?, isOnlyPostgres: Bool) throws -> BenchReport {
     var report = BenchReport("documents", title: "Documents")
+    if let postgres { report.figures.add(try PostgresBench(plan, runner, address: postgres).run()) }
+    let postgresText = PostgresSection(plan, report.figures)
+    let postgresMarkdown = postgres == nil ? [] : [postgresText.markdown]
+    if isOnlyPostgres {
+      report.finish(postgresText.rows, sections: postgresMarkdown)
+      return report
+    }
     var samples = DocumentSamples(seed: plan.seed)
     let orders = (0..<plan.orders).map { Array(samples.order($0).utf8) }
     let documents = NumberedDocument.all(samples.persons(plan.persons))
@@ -38,6 +48,7 @@ struct DocumentsBench {
     var figures = try measure(.validate, orders, validation(of: orders))
     figures += try measure(.extract, orders, extraction(from: orders))
     figures += try measure(.evaluate, persons, evaluation(of: persons))
+    figures += try measure(.evaluateStored, persons, storedEvaluation(of: persons))
     figures += try measure(.sort, persons, sorting(of: persons))
 
     let builds = IndexBuildBench(plan, runner)
@@ -52,7 +63,8 @@ struct DocumentsBench {
     report.figures.add(figures)
     let (documentsText, indexesText) = (DocumentsSection(plan, report.figures), IndexesSection(plan, report.figures))
     report.finish(
-      documentsText.rows + indexesText.rows, sections: [documentsText.markdown, indexesText.markdown])
+      documentsText.rows + indexesText.rows + postgresText.rows,
+      sections: [documentsText.markdown, indexesText.markdown] + postgresMarkdown)
     return report
   }
 
@@ -80,14 +92,29 @@ struct DocumentsBench {
     return [larder] + (try sqlite(texts, "SELECT \(columns) FROM documents", nil))
   }
 
+  private static let ageAndPetSQL = """
+    SELECT count(*) FROM documents WHERE json_extract(text, '$.age') > 40 AND json_extract(text, '$.pet') = 'cat'
+    """
+
   private func evaluation(of texts: [[UInt8]]) throws -> [Pass] {
     let selector = try CompiledSelector(Selector(parsing: Self.ageAndPet))
     let documents = texts.enumerated().map { Documents.Document($1, id: "\($0)", revision: 1) }
     func count() -> Int { documents.reduce(0) { $0 + (selector.matches($1) ? 1 : 0) } }
-    let sql = """
-      SELECT count(*) FROM documents WHERE json_extract(text, '$.age') > 40 AND json_extract(text, '$.pet') = 'cat'
-      """
-    return [Pass(contender: Contender.larder) { keep(count()) }] + (try sqlite(texts, sql, ["\(count())"]))
+    return [Pass(contender: Contender.larder) { keep(count()) }]
+      + (try sqlite(texts, Self.ageAndPetSQL, ["\(count())"]))
+  }
+
+  private func storedEvaluation(of texts: [[UInt8]]) throws -> [Pass] {
+    let documents = StoredDocuments(texts)
+    let query = DocumentQuery(try Selector(parsing: Self.ageAndPet))
+    func count() throws -> Int {
+      var finder = try EntryFinder(query, isOrdered: false, isCounting: true)
+      var budget = WorkBudget()
+      documents.withEntries { entries in _ = finder.examine(entries, &budget) }
+      return finder.matchCount
+    }
+    let passes = [Pass(contender: Contender.larder) { keep(try count()) }]
+    return passes + (try sqlite(texts, Self.ageAndPetSQL, ["\(try count())"]))
   }
 
   private func sorting(of texts: [[UInt8]]) throws -> [Pass] {

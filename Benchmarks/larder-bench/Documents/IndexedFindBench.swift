@@ -2,8 +2,8 @@ import Documents
 
 /// Measures finds with and without indexes by a larderd, beside the same queries of SQLite in this process.
 ///
-/// Larder's time is what its server reports: from the arrival of the request until the documents are found, without
-/// sending them. SQLite's is that of performing a prepared statement and reading the documents.
+/// Larder's time is what its server reports: from the arrival of the request until the documents are in the reply or,
+/// without a kept plan, are found. SQLite's is that of performing a prepared statement and reading the documents.
 struct IndexedFindBench {
   private let plan: DocumentsPlan
   private let runner: BenchRunner
