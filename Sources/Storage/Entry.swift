@@ -15,8 +15,6 @@ package struct EntryView {
   package let revision: UInt64
   /// The time when the entry expires, in milliseconds of the clock that the caller passes as `now`; 0 for never.
   package let expiry: UInt64
-  /// Whether the value is known to be an I-JSON object. It may be one in any case.
-  package let isKnownObject: Bool
   package let key: UnsafeRawBufferPointer
   /// The value's bytes; nil if they are not in memory.
   package let value: UnsafeRawBufferPointer?
@@ -26,13 +24,11 @@ package struct EntryView {
 
   @inline(__always)
   init(
-    kind: EntryKind, revision: UInt64, expiry: UInt64, isKnownObject: Bool, key: UnsafeRawBufferPointer,
-    value: UnsafeRawBufferPointer
+    kind: EntryKind, revision: UInt64, expiry: UInt64, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
     self.kind = kind
     self.revision = revision
     self.expiry = expiry
-    self.isKnownObject = isKnownObject
     unsafe self.key = key
     unsafe self.value = value
     valueByteCount = value.count
@@ -41,17 +37,21 @@ package struct EntryView {
 
   /// - Parameter external: A value of `ExternalValues`.
   init(
-    kind: EntryKind, revision: UInt64, expiry: UInt64, isKnownObject: Bool, key: UnsafeRawBufferPointer,
-    external: UnsafeMutableRawPointer
+    kind: EntryKind, revision: UInt64, expiry: UInt64, key: UnsafeRawBufferPointer, external: UnsafeMutableRawPointer
   ) {
     self.kind = kind
     self.revision = revision
     self.expiry = expiry
-    self.isKnownObject = isKnownObject
     unsafe self.key = key
     unsafe value = ExternalValues.bytes(of: external)
     valueByteCount = unsafe ExternalValues.byteCount(of: external)
     unsafe self.external = external
+  }
+
+  /// Whether the value is known to be an I-JSON object. It may be one in any case.
+  package var isKnownObject: Bool {
+    guard let key = unsafe key.baseAddress else { return false }
+    return unsafe Record(ofKeyAt: key, hasExpiry: expiry != 0).isKnownObject
   }
 
   /// Whether the value isn't in the entry's record.

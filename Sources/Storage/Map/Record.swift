@@ -32,6 +32,12 @@ struct Record {
   @inline(__always)
   init(at base: UnsafeMutableRawPointer) { unsafe self.base = base }
 
+  /// - Parameter key: Where the key of the record is.
+  @inline(__always)
+  init(ofKeyAt key: UnsafeRawPointer, hasExpiry: Bool) {
+    unsafe base = UnsafeMutableRawPointer(mutating: key - (Self.headerByteCount + (hasExpiry ? 8 : 0)))
+  }
+
   /// Prefetches the first 128 bytes: header, key, and all of a small value. They may lie in three cache lines.
   @inline(__always)
   func prefetch() {
@@ -148,12 +154,10 @@ struct Record {
     let key = self.key
     let keyBytes = unsafe UnsafeRawBufferPointer(start: key.start, count: key.count)
     if isExternal {
-      return unsafe EntryView(
-        kind: kind, revision: revision, expiry: expiry, isKnownObject: isKnownObject, key: keyBytes, external: external)
+      return unsafe EntryView(kind: kind, revision: revision, expiry: expiry, key: keyBytes, external: external)
     }
     let value = unsafe UnsafeRawBufferPointer(start: base + valueOffset, count: valueLength)
-    return unsafe EntryView(
-      kind: kind, revision: revision, expiry: expiry, isKnownObject: isKnownObject, key: keyBytes, value: value)
+    return unsafe EntryView(kind: kind, revision: revision, expiry: expiry, key: keyBytes, value: value)
   }
 }
 
