@@ -70,7 +70,7 @@ public struct DocumentAggregator: Sendable {
   public mutating func add(_ document: Document) throws(SelectorError) {
     var budget = WorkBudget()
     let program = program
-    _ = try Self.check(document.withSource { addSource($0, program, documentCount: 1, &budget) })
+    try Self.check(hasRoom: document.withSource { addSource($0, program, documentCount: 1, &budget) })
   }
 
   /// Adds entries to their groups that are documents and match.
@@ -87,42 +87,37 @@ public struct DocumentAggregator: Sendable {
       // Taken out of this value, so that it isn't accessed twice at once.
       var metadata = EntryMetadata()
       swap(&metadata, &self.metadata)
-      let addition = entry.withSource(
+      let hasRoom = entry.withSource(
         &metadata, needsID: program.needsID, needsRevision: program.needsRevision
       ) { source in addSource(source, program, documentCount: entry.documentCount, &budget) }
       swap(&metadata, &self.metadata)
-      _ = try Self.check(addition)
+      try Self.check(hasRoom: hasRoom)
     }
     return count
   }
 
-  private enum Addition { case noMatch, added, tooLarge }
-
-  private static func check(_ addition: Addition) throws(SelectorError) -> Bool {
-    guard addition != .tooLarge else {
-      throw SelectorError(.tooLarge, "documents can be in up to \(maxGroupCount) groups")
-    }
-    return addition == .added
+  private static func check(hasRoom: Bool) throws(SelectorError) {
+    if !hasRoom { throw SelectorError(.tooLarge, "documents can be in up to \(maxGroupCount) groups") }
   }
 
+  /// Adds a document to its groups if it matches.
+  /// - Returns: Whether there is room for the groups.
   @inline(__always)
   private mutating func addSource(
     _ source: DocumentSource, _ program: Program, documentCount: Int, _ budget: inout WorkBudget
-  ) -> Addition {
-    guard source.isObject else { return .noMatch }
+  ) -> Bool {
+    guard source.isObject else { return true }
     return FieldValues.with(of: source, program.paths, &budget) { values, budget in
-      guard program.holds(values, &budget) else { return .noMatch }
-      if let isAdded = addToOneGroup(values, documentCount: documentCount, &budget) {
-        return isAdded ? .added : .tooLarge
-      }
+      guard program.holds(values, &budget) else { return true }
+      if let hasRoom = addToOneGroup(values, documentCount: documentCount, &budget) { return hasRoom }
       // Each value is looked at once, whatever the number of groups.
       for index in aggregates.indices {
         parts[index] = AggregateState(aggregates[index])
         _ = parts[index].add(values, aggregatePaths[index], documentCount: documentCount, &budget)
       }
       let elements = groupPaths.map { path in Self.elements(of: path, values, &budget) }
-      return add([], [], elements[...], &budget) ? .added : .tooLarge
-    } ?? .noMatch
+      return add([], [], elements[...], &budget)
+    } ?? true
   }
 
   /// Adds a document whose fields have single values to its group.

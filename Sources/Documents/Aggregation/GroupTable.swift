@@ -13,7 +13,7 @@ struct GroupTable: Sendable {
   /// The number of groups.
   var count: Int { ends.count }
 
-  /// Returns the key of a group.
+  /// Returns where the key of a group is.
   @inline(__always)
   private func range(ofKey group: Int) -> Range<Int> {
     unsafe Range(uncheckedBounds: (group == 0 ? 0 : ends[group &- 1], ends[group]))

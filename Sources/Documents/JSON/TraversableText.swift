@@ -3,7 +3,7 @@ import CLinux
 /// How tokens and values of JSON text are passed by those who look for some of them: checked on the way, or without
 /// checks, because the text has been checked before.
 protocol TraversableText {
-  /// Whether the text is known to be an I-JSON object, so that whoever has found what it looks for can stop.
+  /// Whether the text is known to be an I-JSON object, so that a search can stop at the last value that it needs.
   static var isTrusted: Bool { get }
 
   var text: JSONText { get }

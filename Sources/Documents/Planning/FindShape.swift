@@ -1,5 +1,5 @@
-/// What a find of documents by the values of some fields is but for these values. Finds of the same shape have plans that
-/// differ only in the values, so a plan that is kept for the shape serves all of them.
+/// A find without the values that its fields must have. Finds of the same shape have plans that differ only in these
+/// values, so one kept plan serves all of them.
 ///
 /// Reading a shape allocates nothing once the memory of earlier ones suffices.
 package struct FindShape {
@@ -134,8 +134,8 @@ package struct FindShape {
   fileprivate var memberCount: Int { members.count }
 }
 
-/// A plan for all finds of a shape: to read the keys of an index that begin with certain values, each of which stands for
-/// a different document of the result, in its order.
+/// A plan for all finds of a shape. It reads the keys of an index that begin with the find's values. Each key stands for
+/// one document of the result, and no two for the same one; the keys are in the order of the result.
 package struct KeptPlan: Sendable {
   /// The fields to return; nil for whole documents.
   package let projection: EntryProjection?
@@ -221,7 +221,7 @@ package struct KeyBounds {
   }
 }
 
-/// The plans that are kept for shapes of finds, those that were used last. Once there are too many, the others go.
+/// The plans that are kept for shapes of finds. When there are too many, the least recently used ones are dropped.
 package struct KeptPlans<Index: AnyObject & Sendable>: Sendable {
   package struct Element: Sendable {
     package let plan: KeptPlan
@@ -231,7 +231,7 @@ package struct KeptPlans<Index: AnyObject & Sendable>: Sendable {
   private var recent: [[UInt8]: Element] = [:]
   private var older: [[UInt8]: Element] = [:]
 
-  /// The number of shapes after which those that were not used among them are forgotten.
+  /// The number of recent plans. When there are that many, the older ones are dropped, and these become the older ones.
   package static var maxCount: Int { 128 }
 
   package init() {}

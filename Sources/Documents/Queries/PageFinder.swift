@@ -11,8 +11,8 @@ struct PageFinder<Item: Sendable>: Sendable {
     let item: Item
   }
 
-  /// What documents are tested and sorted by. Whoever examines many of them takes it out of the finder, so that no
-  /// references are counted for each one.
+  /// What documents are tested and sorted by. Code that examines many documents takes it out of the finder first, so that
+  /// it counts no references for each of them.
   private final class Criteria: Sendable {
     let program: Program
     let order: SortOrder

@@ -33,12 +33,11 @@ package struct StoredEntry {
   /// Calls `body` with an entry whose key and value are elsewhere.
   @inline(__always)
   package static func with<Result>(
-    key: Span<UInt8>, value: Span<UInt8>, revision: UInt64, handle: UInt32 = 0, isTrusted: Bool = false,
-    _ body: (StoredEntry) -> Result
+    key: Span<UInt8>, value: Span<UInt8>, revision: UInt64, _ body: (StoredEntry) -> Result
   ) -> Result {
     unsafe key.withUnsafeBytes { key in
       unsafe value.withUnsafeBytes { value in
-        unsafe body(StoredEntry(key: key, value: value, revision: revision, handle: handle, isTrusted: isTrusted))
+        unsafe body(StoredEntry(key: key, value: value, revision: revision))
       }
     }
   }

@@ -26,7 +26,8 @@ struct Executor: ~Copyable {
   var documents = DocumentBatch()
   /// The shape of the find that is executed, if it has one.
   private var shape = FindShape()
-  private var hasShape = false
+  /// Whether a plan for the shape may be kept, and none is.
+  private var lacksPlan = false
   /// The keys of the documents that it finds.
   private var bounds = KeyBounds()
   private var checker = IJSON()
@@ -168,20 +169,22 @@ struct Executor: ~Copyable {
   /// Reads the shape of a find.
   /// - Returns: Whether a plan may be kept for it.
   mutating func readShape(of find: FindRequest, _ body: RawSpan) -> Bool {
-    hasShape =
+    lacksPlan =
       find.bookmark.isEmpty && find.index.isEmpty && !find.isExplained && find.limit != 0
       && shape.read(
         selector: Span(_bytes: body.extracting(find.selector)), sort: Span(_bytes: body.extracting(find.sort)),
         fields: Span(_bytes: body.extracting(find.fields)),
         isCounting: find.isCountOnly)
-    return hasShape
+    return lacksPlan
   }
 
   /// Returns the plan that is kept for the find whose shape was read last, and the documents that it leads to.
   mutating func keptPlan(
     for find: FindRequest, _ body: RawSpan, of map: inout EntryMap
   ) -> (plan: KeptPlan, documents: IndexedDocuments)? {
-    map.keptPlan(for: shape, Span(_bytes: body.extracting(find.selector)), &bounds)
+    let kept = map.keptPlan(for: shape, Span(_bytes: body.extracting(find.selector)), &bounds)
+    if kept != nil { lacksPlan = false }
+    return kept
   }
 
   /// Returns where the id is in the body of the find whose shape was read last, if that is all that it is about.
@@ -197,7 +200,7 @@ struct Executor: ~Copyable {
 
   /// Keeps the plan of a job for finds like the one whose shape was read last, if that is possible.
   mutating func keepPlan(of job: DocumentJob, _ find: FindRequest, _ body: RawSpan) {
-    guard hasShape, let (plan, index, query) = job.indexPlan,
+    guard lacksPlan, let (plan, index, query) = job.indexPlan,
       let kept = KeptPlan(
         plan, of: query, shape, Span(_bytes: body.extracting(find.selector)), by: index, isCounting: find.isCountOnly)
     else { return }

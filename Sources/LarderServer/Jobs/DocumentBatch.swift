@@ -7,7 +7,7 @@ import Wire
 /// selector nor a slow disk keeps others from the store.
 ///
 /// While the batch has entries, the map keeps their snapshot for a reader, so that keys and small values stay as they are.
-/// The batch itself keeps large values. One in a file comes alone, and is read without the lock. Owned and reused by one
+/// The batch itself keeps large values. Those in files are read one by one, without the lock. Owned and reused by one
 /// thread.
 struct DocumentBatch: ~Copyable {
   /// The number of entries that are gathered under one acquisition of the lock.

@@ -409,16 +409,13 @@ final class DocumentJob: @unchecked Sendable {
       }
       if let failure { throw failure }
       guard search.documents.isAtEnd || task.isFinished else { return false }
-      switch try task.end(self, &budget) {
-      case .result(let result): outcome = .success(result)
-      case .needsDocuments(_, let snapshot):
-        store.access { $0.end(snapshot) }
-        startOver()
-        return false
-      default:
+      let end = try task.end(self, &budget)
+      guard case .result(let result) = end else {
+        if case .needsDocuments(_, let snapshot) = end { store.access { $0.end(snapshot) } }
         startOver()
         return false
       }
+      outcome = .success(result)
     } catch { outcome = .failure(error) }
     task = nil
     return true

@@ -50,7 +50,9 @@ extension Session {
     on executor: inout Executor, into replies: inout ReplyBuffer
   ) -> FindResult? {
     let now = executor.now
-    guard !map.isDropped, !executor.server.memory.isExhausted, !map.expireBriefly(now: now) else { return nil }
+    guard !map.isDropped, !map.isDiverted, !executor.server.memory.isExhausted, !map.expireBriefly(now: now) else {
+      return nil
+    }
     if let id = executor.id(of: find) {
       return appendDocument(
         withID: body.extracting(id), find, since: startTime, of: &map, to: part, on: &executor, into: &replies)

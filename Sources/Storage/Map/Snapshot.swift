@@ -134,7 +134,7 @@ struct SnapshotTable: ~Copyable {
     return elements[index].tokenCount == 0 ? end(at: index) : nil
   }
 
-  /// Keeps a snapshot for a reader, whoever ends it meanwhile.
+  /// Keeps a snapshot for a reader, even if all others release it.
   mutating func beginReading(_ snapshot: Snapshot) {
     guard let index = index(of: snapshot) else { preconditionFailure("the snapshot is alive") }
     elements[index].tokenCount += 1
@@ -152,8 +152,8 @@ struct SnapshotTable: ~Copyable {
   /// - Parameter indexBytes: What they keep of the indexes, in bytes.
   mutating func updateShare(indexBytes: Int) { share.set(visibleBytes + indexBytes) }
 
-  /// Ends the oldest snapshot that is neither pinned nor read without the lock, even if readers still hold tokens for it, if those of all stores keep
-  /// too much.
+  /// Ends the oldest snapshot that is neither pinned nor read without the lock, even if others still hold tokens for it,
+  /// if those of all stores keep too much.
   /// - Returns: Its epoch; nil if none was ended.
   mutating func endOldestForBudget() -> UInt64? {
     guard share.isExceeded, let index = elements.firstIndex(where: { !$0.isPinned && $0.readerCount == 0 }) else {
