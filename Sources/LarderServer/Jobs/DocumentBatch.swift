@@ -51,8 +51,7 @@ struct DocumentBatch: ~Copyable {
   /// Removes the entries, and has the map remember what they turned out to be.
   mutating func end(in map: inout EntryMap) {
     guard let snapshot = snapshot.take() else { return }
-    for handle in objects { map.noteObject(at: handle) }
-    map.endReading(snapshot)
+    map.endReading(snapshot, objects: objects)
     objects.removeAll(keepingCapacity: true)
     entries.removeAll(keepingCapacity: true)
     if !separatedValues.isEmpty { separatedValues.removeAll() }

@@ -362,14 +362,20 @@ extension EntryMap {
   /// Whether anyone reads entries without the store's lock.
   var hasReaders: Bool { snapshots.readerCount > 0 }
 
-  package mutating func endReading(_ snapshot: Snapshot) {
+  /// Ends what `beginReading` began.
+  /// - Parameter objects: The handles of entries that turned out to be I-JSON objects, which the map remembers unless it was
+  ///   dropped meanwhile.
+  package mutating func endReading(_ snapshot: Snapshot, objects: [UInt32] = []) {
+    if !objects.isEmpty, snapshots.tree(of: snapshot) != nil {
+      for handle in objects { noteObject(at: handle) }
+    }
     snapshots.endReading(snapshot)
     end(snapshot)
     if snapshots.readerCount == 0 { freeDiscardedContents() }
   }
 
   /// Remembers that the value of an entry is an I-JSON object.
-  /// - Precondition: The entry is one of a living snapshot.
+  /// - Precondition: The entry is one of the map, or of a living snapshot.
   package func noteObject(at handle: UInt32) { record(handle).setKnownObject() }
 
   /// Frees some of what snapshots that have ended could see, for a fraction of a millisecond, because others wait for
