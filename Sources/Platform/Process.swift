@@ -17,6 +17,9 @@ package func raiseDescriptorLimit() -> Int {
 @discardableResult
 package func forbidCoreDumps() -> Bool { forbid_core_dumps() == 0 }
 
+/// Returns how many times the calling thread has lost its core to another one while it had something to do.
+package func involuntarySwitchCount() -> Int { involuntary_switches_of_thread() }
+
 /// Returns the id of a user given by name or number; nil if there is no user of this name.
 package func userID(_ text: String) -> UInt32? {
   UInt32(text) ?? (unsafe getpwnam(text).map { unsafe $0.pointee.pw_uid })

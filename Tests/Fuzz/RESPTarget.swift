@@ -47,7 +47,7 @@ private struct RESPExchange: ~Copyable {
     var limits = ServerLimits()
     limits.maxFrameBytes = 1 << 16
     guard let name = try? StoreName("a") else { fatalError("no name") }
-    server = ServerState(limits: limits, workerCount: 1)
+    server = ServerState(limits: limits, workerCount: 1, findThreadCount: 1)
     server.accessControl.change(FuzzedStream.policy)
     executor = Executor(server: server, metrics: server.workers[0], mailbox: FuzzedStream.mailbox)
     executor.beginWakeup(now: monotonicMilliseconds())

@@ -54,7 +54,7 @@ private struct Exchange: ~Copyable {
     // Four jobs for the connection, which end at the same point every time.
     limits.finds = 16
     limits.findTime = .seconds(3_600)
-    server = ServerState(limits: limits, workerCount: 1)
+    server = ServerState(limits: limits, workerCount: 1, findThreadCount: 1)
     server.accessControl.change(grants == nil ? FuzzedStream.policyOfToken : FuzzedStream.policy)
     executor = Executor(server: server, metrics: server.workers[0], mailbox: FuzzedStream.mailbox)
     executor.beginWakeup(now: 1_000)

@@ -420,7 +420,7 @@ struct UserNamesTests {
 
 struct PausedRefusalTests {
   @Test func `a connection pauses until the refusal of its request can name its user`() throws {
-    let server = ServerState(limits: ServerLimits(), workerCount: 1)
+    let server = ServerState(limits: ServerLimits(), workerCount: 1, findThreadCount: 1)
     server.accessControl.change(try AccessPolicy([], listeners: [Listener(address: .unix(path: "/s"))]))
     let mailbox = try Mailbox()
     var executor = Executor(server: server, metrics: server.workers[0], mailbox: mailbox)

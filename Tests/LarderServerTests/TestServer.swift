@@ -38,7 +38,7 @@ final class TestServer: Sendable {
   ///   - replicated: The names of replicated stores that exist from the start, likewise.
   ///   - logs: The names of log stores that exist from the start, in a data directory on `files`.
   init(
-    workers: Int = 1, stores: [String] = ["test"], serving opened: [Store] = [],
+    workers: Int = 1, findThreads: Int = 2, stores: [String] = ["test"], serving opened: [Store] = [],
     engines: [EngineKind] = .builtIn, tcp: Bool = false,
     logs: [String] = [], directories: [String] = [], replicated: [String] = [],
     on files: any FileSystem = LocalFileSystem(),
@@ -67,6 +67,7 @@ final class TestServer: Sendable {
     configuration.databases = databases
     configuration.keyspaceEvents = keyspaceEvents
     configuration.workers = workers
+    configuration.findThreads = findThreads
     configuration.engines = engines
     configuration.metrics = metrics
     configuration.stores = try stores.map { try .init(name: $0, "memory") } + logs.map { try .init(name: $0, "log") }

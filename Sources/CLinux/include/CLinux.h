@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <malloc.h>
 #include <netinet/tcp.h>
@@ -65,6 +66,14 @@ static inline long get_affinity_of_thread(unsigned long *mask, size_t size) {
 
 static inline long set_affinity_of_thread(const unsigned long *mask, size_t size) {
   return syscall(SYS_sched_setaffinity, 0, size, mask);
+}
+
+// Returns how many times the calling thread has lost its core to another one while it had something to do. Swift doesn't
+// see RUSAGE_THREAD.
+static inline long involuntary_switches_of_thread(void) {
+  struct rusage usage = {0};
+  getrusage(1 /* RUSAGE_THREAD */, &usage);
+  return usage.ru_nivcsw;
 }
 
 // Sets the length of the calling thread's time slices, in nanoseconds; 0 for the default. Linux heeds it from 6.12 on, for

@@ -211,6 +211,21 @@ public struct DocumentAggregator: Sendable {
     return hasRoom
   }
 
+  /// Adds the groups of another aggregator of the same selector and aggregation.
+  /// - Parameter budget: Once it is exhausted, the groups mean nothing.
+  /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
+  package mutating func join(_ other: DocumentAggregator, _ budget: inout WorkBudget) throws(SelectorError) {
+    let fieldCount = groupPaths.count
+    for number in 0..<other.table.count {
+      let key = Array(other.table.key(of: number))
+      guard budget.spend(Self.groupUnits + key.count / 16) else { return }
+      let first = number * aggregates.count
+      for index in aggregates.indices { parts[index] = other.states[first + index] }
+      let values = other.groupValues[number * fieldCount..<(number + 1) * fieldCount]
+      try Self.check(hasRoom: add(key, Array(values), &budget))
+    }
+  }
+
   /// - Returns: The number of the group.
   private mutating func addGroup(_ key: [UInt8], _ group: [JSONValue?]) -> Int {
     keptByteCount +=

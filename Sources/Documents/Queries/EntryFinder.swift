@@ -45,6 +45,14 @@ package struct EntryFinder: ~Copyable {
       entries, &metadata, matchCount: &matchCount, maxKeptByteCount: maxKeptByteCount, &budget)
   }
 
+  /// Adds what another finder of the same query has found.
+  /// - Parameter budget: Once it is exhausted, the finder has no result.
+  /// - Precondition: Neither finder's entries come in the order of the query, or both only count.
+  package mutating func join(_ other: borrowing EntryFinder, _ budget: inout WorkBudget) {
+    matchCount += other.matchCount
+    finder.join(other.finder, &budget)
+  }
+
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
   /// - Parameter budget: Once it is exhausted, the page means nothing.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.

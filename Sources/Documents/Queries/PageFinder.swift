@@ -166,6 +166,23 @@ struct PageFinder<Item: Sendable>: Sendable {
     }
     matches.append(Match(keyStart: keys.count, keyCount: key.count, item: item))
     keys += key
+    keepFirst(&budget)
+  }
+
+  /// Adds what another finder of the same query has found.
+  /// - Parameter budget: Once it is exhausted, the finder means nothing.
+  /// - Precondition: No documents come in the order of the page.
+  mutating func join(_ other: PageFinder, _ budget: inout WorkBudget) {
+    budget.spend(bytes: other.keptByteCount)
+    for match in other.matches {
+      matches.append(Match(keyStart: keys.count + match.keyStart, keyCount: match.keyCount, item: match.item))
+    }
+    keys += other.keys
+    keepFirst(&budget)
+  }
+
+  /// Removes the matches that can't be on the page, once they are half of all.
+  private mutating func keepFirst(_ budget: inout WorkBudget) {
     guard let keptCount, matches.count / 2 >= keptCount else { return }
     sort(&budget)
     keep(first: keptCount)

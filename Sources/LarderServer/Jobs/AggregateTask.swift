@@ -6,12 +6,10 @@ final class AggregateTask: DocumentTask {
   let query: DocumentQuery
   let grouping: [FieldPath]?
   private let isExplained: Bool
-  private let maxKeptByteCount: Int
   private var aggregator: DocumentAggregator
 
   init(_ request: AggregateRequest, _ body: [UInt8], _ limits: ServerLimits) throws(CommandFailure) {
     isExplained = request.isExplained
-    maxKeptByteCount = limits.findMemory
     let bytes = body.span
     let none = [UInt8]()
     do throws(SelectorError) {
@@ -19,9 +17,7 @@ final class AggregateTask: DocumentTask {
         selector: bytes.extracting(request.selector), sort: none.span, fields: none.span, bookmark: none.span)
       let aggregation = try DocumentAggregation(parsing: bytes.extracting(request.aggregation))
       grouping = aggregation.decidingFields
-      var aggregator = try DocumentAggregator(query.selector, aggregation)
-      aggregator.maxKeptByteCount = limits.findMemory
-      self.aggregator = aggregator
+      aggregator = try DocumentAggregator(query.selector, aggregation)
     } catch { throw CommandFailure(error) }
   }
 
@@ -30,9 +26,19 @@ final class AggregateTask: DocumentTask {
   func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
   ) throws(CommandFailure) -> Int {
+    aggregator.maxKeptByteCount = maxKeptByteCount
     do throws(SelectorError) { return try aggregator.add(entries, &budget) } catch {
       // The job reports that the memory is used up.
-      if keptByteCount > self.maxKeptByteCount { return entries.count }
+      if keptByteCount > maxKeptByteCount { return entries.count }
+      throw CommandFailure(.queryStopped, "\(error)")
+    }
+  }
+
+  var isDivisible: Bool { true }
+
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) {
+    guard let part = part as? AggregateTask else { preconditionFailure("a part of an aggregation is one") }
+    do throws(SelectorError) { try aggregator.join(part.aggregator, &budget) } catch {
       throw CommandFailure(.queryStopped, "\(error)")
     }
   }

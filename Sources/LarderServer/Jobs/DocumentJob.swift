@@ -43,16 +43,16 @@ final class DocumentJob: @unchecked Sendable {
 
   /// nil before the first turn.
   private var task: (any DocumentTask)?
-  private var search: JobSearch
-  /// The number of documents that were looked at.
-  private(set) var examinedDocuments = 0
+  private var examiner: DocumentExaminer
   private var clock: JobClock
   /// The work that it may still do. Its thread asks for more again and again, in the middle of documents.
   private var budget = WorkBudget()
-  /// The number of entries that are examined at a time, so that a turn ends in time whatever an entry takes.
-  private var batchCount = 16
-  /// A batch that has been gathered, while its values are read from a disk.
-  private var waitingBatch: DocumentBatch?
+
+  /// Whether the documents may be divided among several threads.
+  private var mayDivide = true
+  /// What several threads examine, while the job has no turns.
+  private var parts: [JobPart] = []
+  private let runningPartCount = Atomic(0)
 
   /// - Parameters:
   ///   - body: The texts of the request.
@@ -75,7 +75,7 @@ final class DocumentJob: @unchecked Sendable {
     clock = JobClock(limit: self.limits.findTime)
     self.mailbox = mailbox
     operation = request.operation
-    search = JobSearch(all: snapshot)
+    examiner = DocumentExaminer(JobSearch(all: snapshot), of: store, now: now, limits: self.limits)
   }
 
   /// Whether it may change entries. Later requests of its connection wait then.
@@ -85,19 +85,22 @@ final class DocumentJob: @unchecked Sendable {
   var snapshotRevision: UInt64 { snapshot.revision }
 
   /// The revision of the newest snapshot that documents were looked at in.
-  var newestRevision: UInt64 { search.documents.snapshot.revision }
+  var newestRevision: UInt64 { examiner.search.documents.snapshot.revision }
+
+  /// The number of documents that were looked at.
+  var examinedDocuments: Int { examiner.examinedDocuments }
 
   /// The number of keys of indexes that were looked at.
-  var examinedKeys: Int { search.examinedKeys }
+  var examinedKeys: Int { examiner.search.examinedKeys }
 
   /// Whether the plan is to look at all entries.
-  var isScan: Bool { search.isScan }
+  var isScan: Bool { examiner.search.isScan }
 
   /// The plan of a job that reads an index from the start, and its query.
   private(set) var indexPlan: (FindPlan, PlannedIndex, DocumentQuery)?
 
   /// Why the plan was chosen, as JSON, if the request wants to know; empty otherwise.
-  var explanation: String { request.isExplained ? search.explanation?.json.description ?? "" : "" }
+  var explanation: String { request.isExplained ? examiner.search.explanation?.json.description ?? "" : "" }
 
   /// The time since the request was executed, in nanoseconds.
   var elapsedTime: UInt64 { monotonicNanoseconds() - startTime }
@@ -108,7 +111,7 @@ final class DocumentJob: @unchecked Sendable {
   func start(on runner: JobRunner) {
     guard !isRunning else { return }
     isRunning = true
-    budget = WorkBudget { [unowned self, unowned runner] in mayContinue(on: runner) }
+    budget = WorkBudget { [unowned self, unowned runner] in mayWork && clock.goOn { runner.pause(sharer) } }
     runner.run(self)
   }
 
@@ -126,6 +129,9 @@ final class DocumentJob: @unchecked Sendable {
 
   /// Whether it ends without a result. From any thread.
   var mustEnd: Bool { phase.mustEnd }
+
+  /// Whether what it finds matters. From any thread.
+  var mayWork: Bool { !mustEnd && !store.mustEndReading }
 
   // MARK: From the task
 
@@ -147,18 +153,20 @@ final class DocumentJob: @unchecked Sendable {
     case needsCommit(any CommittingTask)
     /// The next turn needs values that must be read from a disk.
     case needsValues([SeparatedValue])
+    /// The next turn comes after these parts have ended.
+    case needsParts([JobPart])
   }
 
   /// Works for one turn. When the job has ended, posts it to the worker, unless it was canceled.
-  func takeTurn(_ batch: inout DocumentBatch) -> TurnEnd {
-    let end = work(&batch)
+  func takeTurn(_ batch: inout DocumentBatch, on runner: JobRunner) -> TurnEnd {
+    let end = work(&batch, runner)
     batch.end(in: store)
     switch end {
     case .pause(let end): return end
     case .end(let outcome):
       discardTask()
-      if var waiting = waitingBatch.take() { waiting.end(in: store) }
-      search.endNewerSnapshot(of: store)
+      parts.removeAll()
+      examiner.end()
       if let outcome {
         self.outcome = outcome
         mailbox.post(endedJob: self)
@@ -173,14 +181,16 @@ final class DocumentJob: @unchecked Sendable {
     case end(Result<JobResult, CommandFailure>?)
   }
 
-  private func work(_ batch: inout DocumentBatch) -> WorkEnd {
-    var end = clock.beginTurn()
+  private func work(_ batch: inout DocumentBatch, _ runner: JobRunner) -> WorkEnd {
+    clock.beginTurn()
     do throws(CommandFailure) {
+      try joinParts()
       var task = try preparedTask()
-      while !clock.isTurnOver(at: end) {
+      var time = monotonicNanoseconds()
+      while !clock.isTurnOver(at: time) {
         if mustEnd { return endWithoutResult() }
-        if store.mustEndReading { throw CommandFailure(StorageError.snapshotEnded) }
-        if waitingBatch == nil, search.documents.isAtEnd || task.isFinished {
+        if examiner.isAtEnd || task.isFinished {
+          if store.mustEndReading { throw CommandFailure(StorageError.snapshotEnded) }
           spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
           let taskEnd = try task.end(self, &budget)
           try checkBudget()
@@ -191,48 +201,48 @@ final class DocumentJob: @unchecked Sendable {
             clock.endTurn()
             return .pause(.needsCommit(task))
           case .canceled: return endWithoutResult()
-          case .needsDocuments(let handles, let snapshot): search.goOn(with: handles, in: snapshot, of: store)
+          case .needsDocuments(let handles, let snapshot): examiner.search.goOn(with: handles, in: snapshot, of: store)
           case .unfinished: break
           }
+        } else if try divide(task, on: runner) {
+          clock.endTurn()
+          return .pause(.needsParts(parts))
         } else {
-          if let values = try gatherBatch(&batch) {
+          if let values = try examineNext(&batch, task) {
             clock.endTurn()
             return .pause(.needsValues(values))
           }
-          try examineBatch(&batch, task)
           task = try continuedTask(after: task)
-          // A worker that waits for this core comes first.
-          sched_yield()
         }
-        let now = monotonicNanoseconds()
-        adaptBatch(to: now - end)
-        end = now
+        time = monotonicNanoseconds()
       }
-      clock.endTurn(at: end)
-      guard !clock.isOverdue else { throw timeFailure }
+      clock.endTurn(at: time)
+      guard !clock.isOverdue else { throw failure(.overdue) }
       return .pause(.needsTurn)
     } catch { return mustEnd ? endWithoutResult() : .end(.failure(error)) }
   }
 
-  /// Gives other jobs their turns if this one's is over. Called in the middle of a turn, without a lock.
-  /// - Returns: false if the job must end.
-  private func mayContinue(on runner: JobRunner) -> Bool {
-    let now = monotonicNanoseconds()
-    guard !mustEnd, !store.mustEndReading, !clock.isOverdue(at: now) else { return false }
-    if clock.isTurnOver(at: now) {
-      clock.endTurn(at: now)
-      runner.pause(sharer)
-      _ = clock.beginTurn()
-    }
-    return true
+  private func examineNext(
+    _ batch: inout DocumentBatch, _ task: any DocumentTask
+  ) throws(CommandFailure) -> [SeparatedValue]? {
+    do throws(ExaminationFailure) {
+      return try examiner.examineNext(&batch, task, maxKeptByteCount: limits.findMemory, &budget)
+    } catch { throw failure(error) }
   }
 
   /// - Throws: If the job must end in the middle of its work.
   private func checkBudget() throws(CommandFailure) {
-    if budget.isExhausted { throw store.mustEndReading ? CommandFailure(StorageError.snapshotEnded) : timeFailure }
+    do throws(ExaminationFailure) { try examiner.check(budget) } catch { throw failure(error) }
   }
 
-  private var timeFailure: CommandFailure { stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))") }
+  private func failure(_ failure: ExaminationFailure) -> CommandFailure {
+    switch failure {
+    case .failed(let failure): failure
+    case .tooManyDocuments: stop("examined as many documents as permitted (limits.find-documents)")
+    case .tooMuchMemory: stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
+    case .overdue: stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))")
+    }
+  }
 
   /// Releases what the task keeps: on another thread if that takes a while, as with a million groups.
   private func discardTask() {
@@ -268,12 +278,51 @@ final class DocumentJob: @unchecked Sendable {
           """)))
   }
 
-  /// Makes the next batch smaller or larger so that it takes a fraction of a turn.
-  private func adaptBatch(to nanoseconds: UInt64) {
-    if nanoseconds > JobClock.turnTime / 2 {
-      batchCount = max(1, batchCount / 2)
-    } else if nanoseconds < JobClock.turnTime / 8 {
-      batchCount = min(DocumentBatch.maxCount, batchCount * 2)
+  // MARK: Parts
+
+  /// The minimum number of documents that are divided. They take about a millisecond.
+  private static let minDividedCount = 16_384
+
+  /// Divides the documents among parts if they are many and their order doesn't matter.
+  ///
+  /// The parts depend on the number of documents only, so that sums of fractions are rounded in the same way each time.
+  /// - Returns: Whether there are parts now.
+  private func divide(_ task: any DocumentTask, on runner: JobRunner) throws(CommandFailure) -> Bool {
+    guard mayDivide, let count = examiner.search.divisibleCount else { return false }
+    mayDivide = false
+    let partCount = runner.maxThreadCount
+    guard partCount > 1, task.isDivisible, count >= Self.minDividedCount, count <= limits.findDocuments else {
+      return false
+    }
+    let maxKeptByteCount = (limits.findMemory - examiner.search.documents.keptByteCount) / partCount
+    for var search in examiner.search.divide(into: partCount) {
+      let task = try request.makeTask(body, limits)
+      try search.begin(task)
+      let examiner = DocumentExaminer(search, of: store, now: now, limits: limits)
+      parts.append(JobPart(of: self, task, examiner, maxKeptByteCount: maxKeptByteCount, runner))
+    }
+    runningPartCount.store(partCount, ordering: .relaxed)
+    return true
+  }
+
+  /// Notes that a part has ended. From any thread.
+  /// - Returns: Whether it was the last one, so that the job has its next turn.
+  func endPart() -> Bool { runningPartCount.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+
+  /// Adds what the parts have found to the task, or starts over without parts if one has needed more than its share of
+  /// the memory.
+  private func joinParts() throws(CommandFailure) {
+    guard !parts.isEmpty, let task, !mustEnd else { return }
+    let parts = self.parts
+    self.parts.removeAll()
+    for part in parts { examiner.addWork(of: part.examiner) }
+    for case let failure? in parts.map(\.failure) {
+      guard case .tooMuchMemory = failure else { throw self.failure(failure) }
+      return startOver()
+    }
+    for part in parts {
+      try task.join(part.task, &budget)
+      try checkBudget()
     }
   }
 
@@ -300,7 +349,7 @@ final class DocumentJob: @unchecked Sendable {
     if case .index(let number, _) = choice.plan.source {
       indexPlan = (choice.plan, indexes[number].planned, task.query)
     }
-    try search.begin(choice, task, indexes, &ranks)
+    try examiner.search.begin(choice, task, indexes, &ranks)
     self.task = task
     return task
   }
@@ -320,71 +369,17 @@ final class DocumentJob: @unchecked Sendable {
   /// Starts over with another plan if this one has examined too many documents and isn't done.
   /// - Returns: The task that examines documents from now on.
   private func continuedTask(after task: any DocumentTask) throws(CommandFailure) -> any DocumentTask {
-    guard search.mustFallBack(afterExamining: examinedDocuments), !task.isFinished else { return task }
+    guard examiner.search.mustFallBack(afterExamining: examinedDocuments), !task.isFinished else { return task }
     let task = try request.makeTask(body, limits)
-    try search.fallBack(task, of: store, in: snapshot)
+    try examiner.search.fallBack(task, of: store, in: snapshot)
     self.task = task
     return task
   }
 
-  // MARK: Examining
-
-  /// Gathers the next entries, or continues with those that have waited for a disk.
-  /// - Returns: the values that must be read from a disk before the entries are examined; nil if there are none.
-  private func gatherBatch(_ batch: inout DocumentBatch) throws(CommandFailure) -> [SeparatedValue]? {
-    if let waiting = waitingBatch.take() {
-      batch = waiting
-      return nil
-    }
-    let allowedCount = limits.findDocuments - examinedDocuments
-    guard allowedCount > 0 else { throw stop("examined as many documents as permitted (limits.find-documents)") }
-    do throws(StorageError) {
-      if try search.gather(from: store, now: now) {
-        batch.end(in: store)
-      } else {
-        try store.accessInTurn { map throws(StorageError) in
-          try batch.begin(search.documents.snapshot, in: &map)
-          try search.visitNext(min(allowedCount, batchCount), in: &map, now: now) { head, entry in
-            batch.append(entry, head)
-            return batch.isFull ? .stop : .next
-          }
-        }
-      }
-    } catch { throw CommandFailure(error) }
-    let values = batch.uncachedValues
-    if values.isEmpty { return nil }
-    var waiting = DocumentBatch()
-    swap(&waiting, &batch)
-    waitingBatch = consume waiting
-    return values
-  }
-
-  /// Examines the entries that have been gathered.
-  private func examineBatch(_ batch: inout DocumentBatch, _ task: any DocumentTask) throws(CommandFailure) {
-    let maxKeptByteCount = limits.findMemory - search.documents.keptByteCount
-    if maxKeptByteCount >= 0 {
-      if task.looksAtValues { batch.checkObjects(&budget) }
-      var count = 0
-      while count < batch.count, !task.isFinished, task.keptByteCount <= maxKeptByteCount {
-        count += try batch.withEntries(from: count) { entries throws(CommandFailure) in
-          try task.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
-        }
-        try checkBudget()
-      }
-      examinedDocuments += count
-    }
-    guard task.keptByteCount <= maxKeptByteCount else {
-      throw stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
-    }
-  }
-
   // MARK: Brief jobs
 
-  /// The maximum size of the request and of the documents, in bytes, and the maximum number of documents of a job that
-  /// runs at once.
+  /// The maximum size of the request, in bytes, and the maximum number of documents of a job that runs at once.
   private static let maxBriefBodyByteCount = 1_024
-  private static let maxBriefByteCount = 64 << 10
-  private static let maxBriefCount = 256
   private static let maxBriefChangeCount = 8
   /// The maximum number of ranges that are read to choose its plan.
   private static let maxBriefRangeCount = 64
@@ -397,18 +392,19 @@ final class DocumentJob: @unchecked Sendable {
     guard operation == .find || operation == .changeMatching, body.count <= Self.maxBriefBodyByteCount else {
       return false
     }
-    let maxCount = operation == .find ? Self.maxBriefCount : Self.maxBriefChangeCount
+    let maxCount = operation == .find ? DocumentExaminer.maxBriefCount : Self.maxBriefChangeCount
     do throws(CommandFailure) {
       guard let task = try prepareTask(maxRanges: Self.maxBriefRangeCount) else { return false }
-      guard let count = search.documents.count, min(count, task.neededCount ?? .max) <= maxCount else { return false }
+      guard let count = examiner.search.documents.count, min(count, task.neededCount ?? .max) <= maxCount else {
+        return false
+      }
       var budget = WorkBudget(units: Self.maxBriefUnits)
-      let failure = try examineInPlace(task, &budget)
+      try examiner.examineInPlace(task, &budget)
       guard !budget.isExhausted else {
         startOver()
         return false
       }
-      if let failure { throw failure }
-      guard search.documents.isAtEnd || task.isFinished else { return false }
+      guard examiner.isAtEnd || task.isFinished else { return false }
       let end = try task.end(self, &budget)
       guard case .result(let result) = end else {
         if case .needsDocuments(_, let snapshot) = end { store.access { $0.end(snapshot) } }
@@ -421,61 +417,10 @@ final class DocumentJob: @unchecked Sendable {
     return true
   }
 
-  /// Forgets what was examined, so that the runner examines it.
+  /// Forgets what was examined, so that the next turn begins again.
   private func startOver() {
-    task = nil
-    search = JobSearch(all: snapshot)
-    examinedDocuments = 0
-  }
-
-  /// Examines a few entries under the store's lock.
-  private func examineInPlace(
-    _ task: any DocumentTask, _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> CommandFailure? {
-    var (failure, byteCount, isRefused) = (CommandFailure?.none, 0, false)
-    let maxCount = min(Self.maxBriefCount, limits.findDocuments)
-    // Of what is no document, there may be more.
-    var visits = 0
-    var checker = IJSON()
-    var entries: [StoredEntry] = []
-    var objects: [UInt32] = []
-    let looksAtValues = task.looksAtValues
-    do throws(StorageError) {
-      try store.accessInTurn { map throws(StorageError) in
-        while !search.documents.isAtEnd, !task.isFinished, !isRefused, failure == nil, examinedDocuments < maxCount,
-          visits < Self.maxBriefCount, !budget.isExhausted
-        {
-          visits += 1
-          entries.removeAll(keepingCapacity: true)
-          try search.visitNext(
-            min(maxCount - examinedDocuments, task.neededCount ?? .max), in: &map, now: now
-          ) { head, view in
-            guard view.kind == .single else { return .next }
-            guard let value = unsafe view.value, byteCount + value.count <= Self.maxBriefByteCount else {
-              isRefused = true
-              return .refuse
-            }
-            byteCount += value.count
-            var entry = unsafe StoredEntry(view, head, value: value)
-            if looksAtValues, !entry.isTrusted {
-              entry.isTrusted = entry.withValue { checker.isObject($0, &budget) }
-              if entry.isTrusted { objects.append(head.handle) }
-            }
-            entries.append(entry)
-            return budget.isExhausted ? .stop : .next
-          }
-          var count = 0
-          do throws(CommandFailure) {
-            while count < entries.count, !task.isFinished, !budget.isExhausted {
-              count += try task.examine(entries.span.extracting(count...), maxKeptByteCount: .max, &budget)
-            }
-          } catch { failure = error }
-          examinedDocuments += count
-        }
-        for handle in objects { map.noteObject(at: handle) }
-      }
-    } catch { throw CommandFailure(error) }
-    return failure
+    discardTask()
+    examiner.startOver(JobSearch(all: snapshot))
   }
 }
 

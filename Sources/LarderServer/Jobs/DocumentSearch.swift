@@ -86,6 +86,47 @@ struct DocumentSearch {
     (gatherer?.keptByteCount ?? 0) + (handles?.count ?? 0) * MemoryLayout<UInt32>.stride
   }
 
+  /// Whether one document of each group is looked at.
+  var visitsGroups: Bool { groupFieldCount != nil }
+
+  // MARK: Dividing
+
+  /// Divides what is left among searches of about the same size, which follow each other.
+  /// - Precondition: The documents have been counted.
+  mutating func divide(into count: Int) -> [DocumentSearch] {
+    let total = self.count ?? 0
+    return (1...count).map { number in
+      // The part is what comes before the rest.
+      let rest = total - total * number / count
+      return takeFirst((self.count ?? 0) - rest)
+    }
+  }
+
+  /// Removes the first documents.
+  /// - Returns: A search for them.
+  private mutating func takeFirst(_ count: Int) -> DocumentSearch {
+    var part = self
+    part.examinedKeys = 0
+    if let handles {
+      part.handles = Array(handles[nextHandle..<nextHandle + count])
+      part.nextHandle = 0
+      nextHandle += count
+    } else {
+      part.segments = []
+      var rest = count
+      while rest > 0, let last = segments.indices.last {
+        var segment = segments[last]
+        let taken = min(rest, segment.ranks.count)
+        segment.ranks = isReversed ? segment.ranks.suffix(taken) : segment.ranks.prefix(taken)
+        part.segments.append(segment)
+        drop(taken, ofSegment: last)
+        rest -= taken
+      }
+      part.segments.reverse()
+    }
+    return part
+  }
+
   // MARK: Skipping
 
   /// Leaves out the documents that come first.

@@ -25,6 +25,13 @@ protocol DocumentTask: AnyObject {
   /// - Parameter search: Where the documents are. What needs no examination is left out of it.
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
 
+  /// Whether documents can be examined by several tasks, in any order.
+  var isDivisible: Bool { get }
+
+  /// Adds what another task of the same request has found. This task comes first.
+  /// - Parameter budget: Once it is exhausted, the job ends.
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure)
+
   /// Whether the values of entries matter.
   var looksAtValues: Bool { get }
 
@@ -47,6 +54,8 @@ extension DocumentTask {
   var progress: String? { nil }
   var neededCount: Int? { nil }
   var looksAtValues: Bool { true }
+  var isDivisible: Bool { false }
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) { preconditionFailure("it has no parts") }
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
 }
 

@@ -9,6 +9,7 @@ final class FindTask: DocumentTask {
   private let projection: EntryProjection?
   /// nil before `begin`.
   private var finder: EntryFinder?
+  private(set) var isDivisible = false
   /// The number of documents that match, if they need not be examined.
   private var exactCount: Int?
   /// The number of documents that were skipped without being examined.
@@ -57,6 +58,7 @@ final class FindTask: DocumentTask {
         query.skip -= skippedCount
       }
     }
+    isDivisible = !plan.isOrdered || request.isCountOnly
     finder = try EntryFinder(
       query, isOrdered: plan.isOrdered && !request.isCountOnly, isExact: plan.isExact && query.bookmark == nil,
       isCounting: request.isCountOnly)
@@ -72,6 +74,11 @@ final class FindTask: DocumentTask {
     let count = finder.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
     self.finder = consume finder
     return count
+  }
+
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) {
+    guard let part = part as? FindTask, let other = part.finder.take() else { preconditionFailure("a find has begun") }
+    finder?.join(other, &budget)
   }
 
   func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {

@@ -15,15 +15,25 @@ struct JobClock {
   init(limit: Duration) { self.limit = limit }
 
   /// Begins a turn.
-  /// - Returns: The time.
-  mutating func beginTurn() -> UInt64 {
-    turnStart = monotonicNanoseconds()
-    return turnStart
-  }
+  mutating func beginTurn() { turnStart = monotonicNanoseconds() }
 
   /// Ends the turn.
   /// - Parameter time: When it ends.
   mutating func endTurn(at time: UInt64 = monotonicNanoseconds()) { usedTime += time - turnStart }
+
+  /// Has others take their turns in the middle of this one if it is over.
+  /// - Parameter pause: Returns when the next turn begins.
+  /// - Returns: Whether the job may take longer.
+  mutating func goOn(_ pause: () -> Void) -> Bool {
+    let now = monotonicNanoseconds()
+    guard Duration.nanoseconds(usedTime + now - turnStart) <= limit else { return false }
+    if isTurnOver(at: now) {
+      endTurn(at: now)
+      pause()
+      beginTurn()
+    }
+    return true
+  }
 
   /// Whether the turn is over.
   func isTurnOver(at time: UInt64) -> Bool { time - turnStart >= Self.turnTime }
@@ -31,6 +41,4 @@ struct JobClock {
   /// Whether the turns that have ended took too long.
   var isOverdue: Bool { Duration.nanoseconds(usedTime) > limit }
 
-  /// Whether the job takes too long with the current turn.
-  func isOverdue(at time: UInt64) -> Bool { Duration.nanoseconds(usedTime + time - turnStart) > limit }
 }

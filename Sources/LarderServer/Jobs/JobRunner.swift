@@ -3,31 +3,82 @@ import Glibc
 import Platform
 import Storage
 
-/// Runs all jobs of a server in turns of about a millisecond, one at a time. So they take at most one core from the
-/// workers, and a short job waits for no long one. The turns go to principals, then connections, then jobs, so that the
-/// number of a client's jobs doesn't slow down those of others.
+/// Runs all jobs of a server in turns of about a millisecond. The turns go to principals, then connections, then jobs, so
+/// that the number of a client's jobs doesn't slow down those of others, and a short job waits for no long one.
 ///
-/// A job whose turn ends in the middle of a document keeps its thread, which sleeps until the next turn; others go on
-/// with another thread. While there are no jobs, there is no thread.
+/// A single thread takes turns unless several jobs wait, or a job has divided its documents. Then there are more, as long
+/// as nothing else wants their cores. A job whose turn ends in the middle of a document keeps its thread, which sleeps
+/// until the next turn; others go on with another thread. While there are no jobs, there is no thread.
 final class JobRunner: Sendable {
   private enum Turn: Sendable {
     case job(DocumentJob)
+    case part(JobPart)
     /// That of a job which is in the middle of a document, on a thread that waits for the semaphore.
     case pausedThread(DispatchSemaphore)
   }
 
   private struct Jobs {
-    var waiting = TurnQueue<Turn>()
-    /// Whether a thread takes turns. It is the only one that isn't paused.
-    var hasThread = false
+    let maxThreadCount: Int
+    private var waiting = TurnQueue<Turn>()
+    /// The number of threads that take turns. Those that are paused don't count.
+    private var threadCount = 0
+    /// Until when a single thread takes turns, in nanoseconds, because others want the cores.
+    private var busyUntil: UInt64 = 0
+
+    init(maxThreadCount: Int) { self.maxThreadCount = maxThreadCount }
+
+    mutating func append(_ turn: Turn, for sharer: Sharer) { waiting.append(turn, for: sharer) }
+
+    /// Notes that a thread takes turns from now on.
+    /// - Returns: Whether there should be one more.
+    mutating func addThread() -> Bool {
+      guard !waiting.isEmpty, threadCount == 0 || threadCount < maxThreadCount && monotonicNanoseconds() >= busyUntil
+      else { return false }
+      threadCount += 1
+      return true
+    }
+
+    /// Returns the next turn; nil if there is none, so that the thread ends.
+    mutating func nextTurn() -> Turn? {
+      let turn = waiting.popFirst()
+      if turn == nil { threadCount -= 1 }
+      return turn
+    }
+
+    /// Returns another turn to take instead of one that is not over; nil if there is none.
+    mutating func exchange(_ turn: @autoclosure () -> Turn, for sharer: Sharer) -> Turn? {
+      guard let other = waiting.popFirst() else { return nil }
+      waiting.append(turn(), for: sharer)
+      return other
+    }
+
+    /// Ends the thread if there is another one, because something else wants its core.
+    /// - Returns: Whether it ends.
+    mutating func leaveCore() -> Bool {
+      guard threadCount > 1 else { return false }
+      threadCount -= 1
+      busyUntil = monotonicNanoseconds() + JobRunner.busyTime
+      return true
+    }
   }
 
-  private let jobs = Lock(Jobs())
+  /// How long a single thread takes turns after another one has lost its core, in nanoseconds.
+  private static let busyTime: UInt64 = 10_000_000
+  /// How many times a thread may lose its core in a turn, as it does to what the system does now and then.
+  private static let maxSwitchCount = 1
+
+  /// The maximum number of threads that take turns.
+  let maxThreadCount: Int
+  private let jobs: Lock<Jobs>
   private let shares = FairShares()
   private let largeCommits: LargeCommits
 
   /// - Parameter largeCommits: What makes the changes of jobs that change many entries.
-  init(_ largeCommits: LargeCommits) { self.largeCommits = largeCommits }
+  init(_ largeCommits: LargeCommits, maxThreadCount: Int) {
+    self.largeCommits = largeCommits
+    self.maxThreadCount = maxThreadCount
+    jobs = Lock(Jobs(maxThreadCount: maxThreadCount))
+  }
 
   /// The number of jobs from their request to their result.
   var openCount: Int { shares.amount }
@@ -40,12 +91,12 @@ final class JobRunner: Sendable {
   }
 
   /// Runs a job until it has ended. From any thread.
-  func run(_ job: DocumentJob) {
+  func run(_ job: DocumentJob) { run(.job(job), for: job.sharer) }
+
+  private func run(_ turn: Turn, for sharer: Sharer) {
     let needsThread = jobs.withLock { jobs in
-      jobs.waiting.append(.job(job), for: job.sharer)
-      let hadThread = jobs.hasThread
-      jobs.hasThread = true
-      return !hadThread
+      jobs.append(turn, for: sharer)
+      return jobs.addThread()
     }
     if needsThread { startThread() }
   }
@@ -54,20 +105,12 @@ final class JobRunner: Sendable {
   /// turn, with nothing locked.
   func pause(_ sharer: Sharer) {
     let next = DispatchSemaphore(value: 0)
-    let other: Turn? = jobs.withLock { jobs in
-      guard let other = jobs.waiting.popFirst() else { return nil }
-      jobs.waiting.append(.pausedThread(next), for: sharer)
-      return other
-    }
-    guard let other else {
+    guard let other = jobs.withLock({ $0.exchange(.pausedThread(next), for: sharer) }) else {
       // A worker that waits for this core comes first.
       sched_yield()
       return
     }
-    switch other {
-    case .job: startThread(with: other)
-    case .pausedThread(let thread): thread.signal()
-    }
+    if case .pausedThread(let thread) = other { thread.signal() } else { startThread(with: other) }
     next.wait()
   }
 
@@ -82,34 +125,41 @@ final class JobRunner: Sendable {
     var next = first
     while let turn = next ?? nextTurn() {
       next = nil
-      guard case .job(let job) = turn else {
-        if case .pausedThread(let thread) = turn { thread.signal() }
+      let switchCount = involuntarySwitchCount()
+      switch turn {
+      case .job(let job): end(job.takeTurn(&batch, on: self), of: turn, job)
+      case .part(let part): end(part.takeTurn(&batch), of: turn, part.job)
+      case .pausedThread(let thread):
         // That thread takes the turns from now on.
+        thread.signal()
         return
-      }
-      switch job.takeTurn(&batch) {
-      case .needsTurn: jobs.withLock { $0.waiting.append(.job(job), for: job.sharer) }
-      case .needsSpace: job.whenThereIsSpace { self.run(job) }
-      case .needsCommit(let task): largeCommits.run(TaskCommit(task, of: job) { self.run(job) })
-      case .needsValues(let values):
-        // They are in memory afterward, so that the runner need not wait for a disk, which may stall.
-        job.store.diskReads.run {
-          for value in values where !job.isCanceled { value.readAhead() }
-          self.run(job)
-        }
-      case .ended: break
       }
       // A worker that waits for this core comes first.
       sched_yield()
+      if involuntarySwitchCount() - switchCount > Self.maxSwitchCount, jobs.withLock({ $0.leaveCore() }) { return }
     }
   }
 
-  /// Returns the next turn; nil if there are no jobs, so that the thread ends.
-  private func nextTurn() -> Turn? {
-    jobs.withLock { jobs in
-      let turn = jobs.waiting.popFirst()
-      jobs.hasThread = turn != nil
-      return turn
+  private func end(_ end: DocumentJob.TurnEnd, of turn: Turn, _ job: DocumentJob) {
+    switch end {
+    case .needsTurn: jobs.withLock { $0.append(turn, for: job.sharer) }
+    case .needsSpace: job.whenThereIsSpace { self.run(job) }
+    case .needsCommit(let task): largeCommits.run(TaskCommit(task, of: job) { self.run(job) })
+    case .needsParts(let parts): for part in parts { run(.part(part), for: job.sharer) }
+    case .needsValues(let values):
+      // They are in memory afterward, so that the runner need not wait for a disk, which may stall.
+      job.store.diskReads.run {
+        for value in values where !job.isCanceled { value.readAhead() }
+        self.run(turn, for: job.sharer)
+      }
+    case .ended: if case .part = turn, job.endPart() { run(job) }
     }
+  }
+
+  /// Returns the next turn, and starts another thread if there are more; nil if there are none, so that this thread ends.
+  private func nextTurn() -> Turn? {
+    let (turn, needsThread) = jobs.withLock { jobs in (jobs.nextTurn(), jobs.addThread()) }
+    if needsThread { startThread() }
+    return turn
   }
 }

@@ -6,6 +6,8 @@ import Storage
 struct JobSearch {
   /// The documents that are looked at now.
   private(set) var documents: DocumentSearch
+  /// The plan that is followed; nil before there is one, and once others' writes are looked at.
+  private var plan: FindPlan?
   /// What is done instead if too many documents must be looked at.
   private var fallback: (PlanChoice.Fallback, [IndexView])?
   /// A snapshot that is newer than the request, and that the job must end.
@@ -37,12 +39,19 @@ struct JobSearch {
     do throws(StorageError) { documents = try DocumentSearch(plan, indexes, &ranks) } catch {
       throw CommandFailure(error)
     }
-    do throws(SelectorError) { try task.begin(plan, &documents) } catch { throw CommandFailure(error) }
+    self.plan = plan
+    try begin(task)
     self.explanation = explanation
     if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
       // A scan, or what it has left behind the last page.
       isScan = true
     }
+  }
+
+  /// Has a task begin to examine the documents.
+  mutating func begin(_ task: any DocumentTask) throws(CommandFailure) {
+    guard let plan else { preconditionFailure("there is a plan") }
+    do throws(SelectorError) { try task.begin(plan, &documents) } catch { throw CommandFailure(error) }
   }
 
   /// Whether the fallback is better, because that many documents have been examined and others are left.
@@ -64,11 +73,28 @@ struct JobSearch {
   /// Goes on with other documents, of a newer snapshot.
   mutating func goOn(with handles: [UInt32], in snapshot: Snapshot, of store: Store) {
     let previous = newerSnapshot
+    plan = nil
     newerSnapshot = snapshot
     previousKeys += documents.examinedKeys
     documents = DocumentSearch(handles, in: snapshot)
     if let previous { store.access { $0.end(previous) } }
   }
+
+  /// The number of keys and handles that are left and can be divided; nil if they can't, or while it is not known.
+  var divisibleCount: Int? { plan != nil && fallback == nil && !documents.visitsGroups ? documents.count : nil }
+
+  /// Divides what is left among searches, which follow each other in the order of the plan.
+  mutating func divide(into count: Int) -> [JobSearch] {
+    documents.divide(into: count).map { part in
+      var search = self
+      search.documents = part
+      search.previousKeys = 0
+      return search
+    }
+  }
+
+  /// Adds the keys that a part has looked at.
+  mutating func addKeys(_ count: Int) { previousKeys += count }
 
   /// Ends the snapshot that is newer than the request, if there is one.
   mutating func endNewerSnapshot(of store: Store) {

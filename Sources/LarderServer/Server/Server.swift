@@ -37,7 +37,8 @@ package final class Server: Sendable {
       try DataDirectory.open($0, on: configuration.fileSystem, engines: configuration.engines)
     }
     let state = ServerState(
-      limits: configuration.limits, workerCount: configuration.workers, engines: configuration.engines, data: data,
+      limits: configuration.limits, workerCount: configuration.workers,
+      findThreadCount: configuration.findThreads, engines: configuration.engines, data: data,
       sharing: configuration.sharedStores, databases: RESPDatabases(configuration.databases),
       keyspaceEvents: configuration.keyspaceEvents,
       onRefusal: configuration.onRefusal, auditing: configuration.auditing)

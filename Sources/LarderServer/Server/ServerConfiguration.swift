@@ -80,6 +80,9 @@ package struct ServerConfiguration: Sendable {
   package var willServe: @Sendable () -> Void = {}
   /// The number of workers. Each keeps a thread while it has connections.
   package var workers = 1
+  /// The maximum number of threads for finds, aggregations and changes. All but one run only while nothing else wants their
+  /// cores.
+  package var findThreads = 2
   package var limits = ServerLimits()
   /// The address to serve metrics on over HTTP, in addition to `metricsSockets`; nil for none.
   package var metrics: Address?

@@ -52,7 +52,8 @@ final class ServerState: Sendable {
   }
 
   init(
-    limits: ServerLimits, workerCount: Int, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
+    limits: ServerLimits, workerCount: Int, findThreadCount: Int, engines: [EngineKind] = .builtIn,
+    data: DataDirectory? = nil,
     sharing sharedStores: (any SharedStores)? = nil,
     databases: RESPDatabases = RESPDatabases(), keyspaceEvents: RESPEventClasses = [],
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }, auditing: AuditSettings = AuditSettings()
@@ -64,7 +65,7 @@ final class ServerState: Sendable {
     let expiryTimer = ExpiryTimer()
     self.expiryTimer = expiryTimer
     largeCommits = LargeCommits { expiryTimer.entryWillExpire(at: $0) }
-    jobs = JobRunner(largeCommits)
+    jobs = JobRunner(largeCommits, maxThreadCount: findThreadCount)
     workers = (0..<workerCount).map { _ in WorkerMetrics() }
     accessControl = AccessControl(onRefusal, auditing)
     buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)

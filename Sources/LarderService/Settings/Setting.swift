@@ -175,6 +175,7 @@ package struct Setting: Sendable {
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.
     Setting("workers", default: 1, in: 1...128, \.server.workers),
+    Setting("find-threads", default: 2, in: 1...64, \.server.findThreads),
     Setting("memory-limit", default: nil, isReloadable: true) { text, settings in
       guard let limit = MemoryLimit(text), limit.bytes >= 64 << 20 else {
         throw ValueError("'\(text)' is not a whole number of KiB, MiB or GiB from 64MiB to 1024GiB, as in 2GiB")
