@@ -47,7 +47,7 @@ package struct EntryFinder: ~Copyable {
 
   /// Adds what another finder of the same query has found.
   /// - Parameter budget: Once it is exhausted, the finder has no result.
-  /// - Precondition: Neither finder's entries come in the order of the query, or both only count.
+  /// - Precondition: The entries don't come in the order of the query, or are only counted.
   package mutating func join(_ other: borrowing EntryFinder, _ budget: inout WorkBudget) {
     matchCount += other.matchCount
     finder.join(other.finder, &budget)

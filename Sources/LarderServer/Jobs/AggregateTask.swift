@@ -34,13 +34,14 @@ final class AggregateTask: DocumentTask {
     }
   }
 
-  var isDivisible: Bool { true }
+  func isDivisible(_ count: Int, after examinedCount: Int) -> Bool { true }
 
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) {
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) -> [UInt32] {
     guard let part = part as? AggregateTask else { preconditionFailure("a part of an aggregation is one") }
     do throws(SelectorError) { try aggregator.join(part.aggregator, &budget) } catch {
       throw CommandFailure(.queryStopped, "\(error)")
     }
+    return []
   }
 
   func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {

@@ -283,21 +283,21 @@ final class DocumentJob: @unchecked Sendable {
   /// The minimum number of documents that are divided. They take about a millisecond.
   private static let minDividedCount = 16_384
 
-  /// Divides the documents among parts if they are many and their order doesn't matter.
+  /// Divides the documents that are left among parts if they are many.
   ///
-  /// The parts depend on the number of documents only, so that sums of fractions are rounded in the same way each time.
+  /// The parts depend on the documents only, so that sums of fractions are rounded in the same way each time.
   /// - Returns: Whether there are parts now.
   private func divide(_ task: any DocumentTask, on runner: JobRunner) throws(CommandFailure) -> Bool {
-    guard mayDivide, let count = examiner.search.divisibleCount else { return false }
-    mayDivide = false
     let partCount = runner.maxThreadCount
-    guard partCount > 1, task.isDivisible, count >= Self.minDividedCount, count <= limits.findDocuments else {
-      return false
-    }
+    guard mayDivide, partCount > 1, let count = examiner.search.divisibleCount, count >= Self.minDividedCount,
+      // There must be room to examine all of them, and some of them twice.
+      count <= (limits.findDocuments - examinedDocuments) / 2, task.isDivisible(count, after: examinedDocuments)
+    else { return false }
+    mayDivide = false
     let maxKeptByteCount = (limits.findMemory - examiner.search.documents.keptByteCount) / partCount
     for var search in examiner.search.divide(into: partCount) {
       let task = try request.makeTask(body, limits)
-      try search.begin(task)
+      try search.beginPart(task)
       let examiner = DocumentExaminer(search, of: store, now: now, limits: limits)
       parts.append(JobPart(of: self, task, examiner, maxKeptByteCount: maxKeptByteCount, runner))
     }
@@ -320,10 +320,12 @@ final class DocumentJob: @unchecked Sendable {
       guard case .tooMuchMemory = failure else { throw self.failure(failure) }
       return startOver()
     }
+    var handles: [UInt32] = []
     for part in parts {
-      try task.join(part.task, &budget)
+      handles += try task.join(part.task, &budget)
       try checkBudget()
     }
+    examiner.search.goOn(with: handles)
   }
 
   // MARK: Planning

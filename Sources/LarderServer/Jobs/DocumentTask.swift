@@ -25,12 +25,19 @@ protocol DocumentTask: AnyObject {
   /// - Parameter search: Where the documents are. What needs no examination is left out of it.
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
 
-  /// Whether documents can be examined by several tasks, in any order.
-  var isDivisible: Bool { get }
+  /// Returns whether the documents that are left can be examined by several tasks, and are probably all needed.
+  /// - Parameters:
+  ///   - count: The number of documents that are left.
+  ///   - examinedCount: The number of those that were examined.
+  func isDivisible(_ count: Int, after examinedCount: Int) -> Bool
 
-  /// Adds what another task of the same request has found. This task comes first.
+  /// Begins to examine a part of the documents.
+  func beginPart(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
+
+  /// Adds what a part has found, after those that come before it.
   /// - Parameter budget: Once it is exhausted, the job ends.
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure)
+  /// - Returns: The handles of documents that this task has yet to examine itself.
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) -> [UInt32]
 
   /// Whether the values of entries matter.
   var looksAtValues: Bool { get }
@@ -54,9 +61,14 @@ extension DocumentTask {
   var progress: String? { nil }
   var neededCount: Int? { nil }
   var looksAtValues: Bool { true }
-  var isDivisible: Bool { false }
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) { preconditionFailure("it has no parts") }
   func begin(_ plan: FindPlan, _ search: inout DocumentSearch) {}
+  func isDivisible(_ count: Int, after examinedCount: Int) -> Bool { false }
+
+  func beginPart(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError) { try begin(plan, &search) }
+
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) -> [UInt32] {
+    preconditionFailure("it isn't divisible")
+  }
 }
 
 /// What is known of an entry apart from its key and value.

@@ -9,7 +9,8 @@ final class FindTask: DocumentTask {
   private let projection: EntryProjection?
   /// nil before `begin`.
   private var finder: EntryFinder?
-  private(set) var isDivisible = false
+  /// Whether the documents come in the order of the query.
+  private var isOrdered = false
   /// The number of documents that match, if they need not be examined.
   private var exactCount: Int?
   /// The number of documents that were skipped without being examined.
@@ -58,9 +59,9 @@ final class FindTask: DocumentTask {
         query.skip -= skippedCount
       }
     }
-    isDivisible = !plan.isOrdered || request.isCountOnly
+    isOrdered = plan.isOrdered && !request.isCountOnly
     finder = try EntryFinder(
-      query, isOrdered: plan.isOrdered && !request.isCountOnly, isExact: plan.isExact && query.bookmark == nil,
+      query, isOrdered: isOrdered, isExact: plan.isExact && query.bookmark == nil,
       isCounting: request.isCountOnly)
   }
 
@@ -76,10 +77,38 @@ final class FindTask: DocumentTask {
     return count
   }
 
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) {
-    guard let part = part as? FindTask, let other = part.finder.take() else { preconditionFailure("a find has begun") }
-    finder?.join(other, &budget)
+  // MARK: Parts
+
+  /// The number of documents to examine before it is known how many match.
+  private static let sampleCount = 16_384
+  /// Of how many documents one may match, at most, so that it doesn't matter that it is examined twice.
+  private static let minDocumentsPerMatch = 8
+
+  func isDivisible(_ count: Int, after examinedCount: Int) -> Bool {
+    guard isOrdered else { return true }
+    guard examinedCount >= Self.sampleCount, let matchCount = finder?.matchCount,
+      matchCount * Self.minDocumentsPerMatch <= examinedCount
+    else { return false }
+    guard let neededCount else { return true }
+    return Double(matchCount) * Double(count) < Double(neededCount - matchCount) * Double(examinedCount)
   }
+
+  /// If the documents come in the order of the query, a part keeps those that match, and the find examines these again:
+  /// only then is it known which of them are on the page.
+  func beginPart(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError) {
+    guard plan.isOrdered, !request.isCountOnly else { return try begin(plan, &search) }
+    isOrdered = true
+    finder = try EntryFinder(DocumentQuery(query.selector), isOrdered: true, isExact: plan.isExact)
+  }
+
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) -> [UInt32] {
+    guard let part = part as? FindTask, let other = part.finder.take() else { preconditionFailure("a find has begun") }
+    guard !isOrdered else { return other.page(&budget).handles }
+    finder?.join(other, &budget)
+    return []
+  }
+
+  // MARK: End
 
   func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
     guard let finder = finder.take() else { preconditionFailure("the find has begun") }

@@ -39,8 +39,8 @@ struct JobSearch {
     do throws(StorageError) { documents = try DocumentSearch(plan, indexes, &ranks) } catch {
       throw CommandFailure(error)
     }
+    do throws(SelectorError) { try task.begin(plan, &documents) } catch { throw CommandFailure(error) }
     self.plan = plan
-    try begin(task)
     self.explanation = explanation
     if case .ids(let ranges) = plan.source, ranges == [.all] || task.query.bookmark != nil {
       // A scan, or what it has left behind the last page.
@@ -48,10 +48,10 @@ struct JobSearch {
     }
   }
 
-  /// Has a task begin to examine the documents.
-  mutating func begin(_ task: any DocumentTask) throws(CommandFailure) {
+  /// Has a task begin to examine the documents, which are a part of those of the plan.
+  mutating func beginPart(_ task: any DocumentTask) throws(CommandFailure) {
     guard let plan else { preconditionFailure("there is a plan") }
-    do throws(SelectorError) { try task.begin(plan, &documents) } catch { throw CommandFailure(error) }
+    do throws(SelectorError) { try task.beginPart(plan, &documents) } catch { throw CommandFailure(error) }
   }
 
   /// Whether the fallback is better, because that many documents have been examined and others are left.
@@ -95,6 +95,12 @@ struct JobSearch {
 
   /// Adds the keys that a part has looked at.
   mutating func addKeys(_ count: Int) { previousKeys += count }
+
+  /// Goes on with documents of the same snapshot.
+  mutating func goOn(with handles: [UInt32]) {
+    previousKeys += documents.examinedKeys
+    documents = DocumentSearch(handles, in: documents.snapshot)
+  }
 
   /// Ends the snapshot that is newer than the request, if there is one.
   mutating func endNewerSnapshot(of store: Store) {
