@@ -24,6 +24,11 @@ enum DocumentRequest: String, CaseIterable, Sendable {
   case updateMany = "A: update 100 by an indexed field"
   case put = "A: put a document under 4 indexes"
 
+  /// The requests that are measured on memory stores, or on durable ones.
+  static func cases(isDurable: Bool) -> [DocumentRequest] { isDurable ? [.updateOne, .updateMany, .put] : allCases }
+
+  func name(isDurable: Bool) -> String { isDurable ? "\(rawValue), durably" : rawValue }
+
   /// The indexes of A and B.
   static let personIndexes = [["name"], ["age", "docNumber"], ["docNumber"], ["docNumber", "pet"]]
   static let orderIndexes = [["customer.name"]]

@@ -1,13 +1,14 @@
 import Platform
 
-/// A larderd with one store of documents in memory.
+/// A larderd with one store of documents.
 final class DocumentServer {
   private let server: RunningServer
   private static let batchCount = 1_000
 
   /// Starts the server and puts the documents.
-  init(_ documents: [NumberedDocument], in folder: TemporaryFolder) throws {
-    server = try RunningServer(.larder(engine: "memory"), in: folder)
+  /// - Parameter engine: The store's engine, such as `log?durability=always`.
+  init(_ documents: [NumberedDocument], engine: String = "memory", in folder: TemporaryFolder) throws {
+    server = try RunningServer(.larder(engine: engine), in: folder, data: folder.makePath("documents"))
     let connection = try connect()
     for first in stride(from: 0, to: documents.count, by: Self.batchCount) {
       try connection.put(documents[first..<min(first + Self.batchCount, documents.count)])

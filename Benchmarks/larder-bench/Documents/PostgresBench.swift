@@ -3,7 +3,7 @@ import Platform
 import Wire
 
 /// Measures requests about documents by a larderd and by PostgreSQL, one at a time on one connection each. Both have the
-/// same documents in memory and the same indexes, and PostgreSQL has prepared statements.
+/// same documents and indexes, in memory or durable, and PostgreSQL has prepared statements.
 struct PostgresBench {
   private let plan: DocumentsPlan
   private let runner: BenchRunner
@@ -28,23 +28,34 @@ struct PostgresBench {
     var samples = Samples(seed: plan.seed)
     let persons = (0..<Self.persons).map { samples.person($0) }
     let orders = samples.orders(Self.persons)
-    let larder = try LarderContender(persons, orders, in: runner.sockets)
-    let postgres = try PostgresContender(persons, orders, address)
-    let contenders: [any Contender] = [larder, postgres]
     var figures: [MeasuredFigure] = []
-    for work in DocumentRequest.allCases {
-      try check(work, contenders, &samples)
-      let turns = try runner.takeTurns(at: [work], Array(contenders.indices), rounds: plan.longRepeats) {
-        "\($0.rawValue): \(contenders[$1].name)"
-      } _: {
-        try takeTurn(work, contenders[$1], seed: runner.nextSeed())
-      }
-      for (contender, turns) in zip(contenders, turns[0]) {
-        figures.append(MeasuredFigure(work.rawValue, .latency, of: contender.name, turns.map(\.latency)))
-        figures.append(MeasuredFigure(work.rawValue, .serverCPU, of: contender.name, turns.map(\.cpu)))
+    for isDurable in [false, true] {
+      let contenders: [any Contender] = [
+        try LarderContender(persons, orders, isDurable: isDurable, in: runner.sockets),
+        try PostgresContender(persons, orders, address, isDurable: isDurable),
+      ]
+      for work in DocumentRequest.cases(isDurable: isDurable) {
+        try check(work, contenders, &samples)
+        figures += try measure(work, contenders, named: work.name(isDurable: isDurable))
       }
     }
     return figures
+  }
+
+  private func measure(
+    _ work: DocumentRequest, _ contenders: [any Contender], named name: String
+  ) throws -> [MeasuredFigure] {
+    let turns = try runner.takeTurns(at: [work], Array(contenders.indices), rounds: plan.longRepeats) {
+      "\(name): \(contenders[$1].name)"
+    } _: {
+      try takeTurn($0, contenders[$1], seed: runner.nextSeed())
+    }
+    return zip(contenders, turns[0]).flatMap { contender, turns in
+      [
+        MeasuredFigure(name, .latency, of: contender.name, turns.map(\.latency)),
+        MeasuredFigure(name, .serverCPU, of: contender.name, turns.map(\.cpu)),
+      ]
+    }
   }
 
   /// Checks that both do the same for some values.
@@ -126,9 +137,10 @@ struct PostgresBench {
     private let persons: DocumentConnection
     private let orders: DocumentConnection
 
-    init(_ persons: [String], _ orders: [String], in folder: TemporaryFolder) throws {
-      personServer = try DocumentServer(NumberedDocument.all(persons), in: folder)
-      orderServer = try DocumentServer(NumberedDocument.all(orders), in: folder)
+    init(_ persons: [String], _ orders: [String], isDurable: Bool, in folder: TemporaryFolder) throws {
+      let engine = isDurable ? "log?durability=always" : "memory"
+      personServer = try DocumentServer(NumberedDocument.all(persons), engine: engine, in: folder)
+      orderServer = try DocumentServer(NumberedDocument.all(orders), engine: engine, in: folder)
       try personServer.buildIndexes(DocumentRequest.personIndexes)
       try orderServer.buildIndexes(DocumentRequest.orderIndexes)
       self.persons = try personServer.connect()
@@ -148,13 +160,13 @@ struct PostgresBench {
     let name = postgres
     private let connection: PostgresConnection
 
-    init(_ persons: [String], _ orders: [String], _ address: String) throws {
+    init(_ persons: [String], _ orders: [String], _ address: String, isDurable: Bool) throws {
       connection = try PostgresConnection(address)
       for (table, texts, indexes) in [
         ("persons", persons, DocumentRequest.personIndexes), ("orders", orders, DocumentRequest.orderIndexes),
       ] {
         try connection.execute("DROP TABLE IF EXISTS \(table)")
-        try connection.execute("CREATE UNLOGGED TABLE \(table) (id text PRIMARY KEY, doc jsonb)")
+        try connection.execute("CREATE \(isDurable ? "" : "UNLOGGED ")TABLE \(table) (id text PRIMARY KEY, doc jsonb)")
         try connection.copy(texts.enumerated().map { (Samples.key($0), Array($1.utf8)) }, into: table)
         for fields in indexes {
           let columns = fields.map { "(doc#>'{\($0.split(separator: ".").joined(separator: ","))}')" }
@@ -164,6 +176,7 @@ struct PostgresBench {
         }
         try connection.execute("VACUUM ANALYZE \(table)")
       }
+      try connection.execute("SET synchronous_commit = \(isDurable ? "on" : "off")")
       try connection.execute("SET max_parallel_workers_per_gather = 0; SET jit = off; SET work_mem = '64MB'")
       for work in DocumentRequest.allCases { try connection.prepare("\(work)", work.sql) }
     }
@@ -197,15 +210,17 @@ struct PostgresSection: Sendable {
   }
 
   var rows: [GoalRow] {
-    DocumentRequest.allCases.flatMap { work in
-      [(Quantity.latency, work.goal), (.serverCPU, nil)].compactMap { quantity, goal in
-        figures.find(work.rawValue, quantity).map { larder in
-          GoalRow(
-            larder, against: figures.find(work.rawValue, quantity, of: PostgresBench.postgres),
-            goal.map { .atMost($0) })
-        }
-      }
+    [false, true].flatMap { isDurable in
+      DocumentRequest.cases(isDurable: isDurable).flatMap { rows(of: $0, named: $0.name(isDurable: isDurable)) }
     } + [pointAgainstGet].compactMap(\.self)
+  }
+
+  private func rows(of work: DocumentRequest, named name: String) -> [GoalRow] {
+    [(Quantity.latency, work.goal), (.serverCPU, nil)].compactMap { quantity, goal in
+      figures.find(name, quantity).map { larder in
+        GoalRow(larder, against: figures.find(name, quantity, of: PostgresBench.postgres), goal.map { .atMost($0) })
+      }
+    }
   }
 
   private var pointAgainstGet: GoalRow? {
@@ -221,7 +236,9 @@ struct PostgresSection: Sendable {
     One request at a time on one connection over a Unix socket; medians of \(plan.longRepeats) rounds (lowest–highest), in \
     which both take turns. \(grouped(Double(PostgresBench.persons))) documents of each collection. Larder has memory \
     stores; PostgreSQL has `jsonb` in unlogged tables with the same indexes as expressions, prepared statements, and \
-    neither parallel workers nor just-in-time compilation. Before each measurement, both have returned as many documents \
+    neither parallel workers nor just-in-time compilation. What is durable is in a log store that syncs each commit, and \
+    in tables with a log and `synchronous_commit = on`. Larder divides a scan among two threads, its default: compare \
+    the CPU time, too. Before each measurement, both have returned as many documents \
     or groups for the same values.
 
     \(rows.table)

@@ -1,5 +1,4 @@
 import Documents
-import Glibc
 import Platform
 import Storage
 
@@ -24,6 +23,7 @@ struct DocumentExaminer: ~Copyable {
   private var batchCount = 16
   /// A batch that has been gathered, while its values are read from a disk.
   private var waitingBatch: DocumentBatch?
+  private var core = CoreYield()
 
   init(_ search: JobSearch, of store: Store, now: UInt64, limits: ServerLimits) {
     self.search = search
@@ -79,7 +79,7 @@ struct DocumentExaminer: ~Copyable {
     }
     guard task.keptByteCount <= maxKeptByteCount else { throw .tooMuchMemory }
     // A worker that waits for this core comes first.
-    sched_yield()
+    core.yield()
     adaptBatch(to: monotonicNanoseconds() - start)
     return nil
   }

@@ -122,6 +122,7 @@ final class JobRunner: Sendable {
 
   private func takeTurns(_ first: Turn?) {
     var batch = DocumentBatch()
+    var core = CoreYield()
     var next = first
     while let turn = next ?? nextTurn() {
       next = nil
@@ -135,7 +136,7 @@ final class JobRunner: Sendable {
         return
       }
       // A worker that waits for this core comes first.
-      sched_yield()
+      core.yield()
       if involuntarySwitchCount() - switchCount > Self.maxSwitchCount, jobs.withLock({ $0.leaveCore() }) { return }
     }
   }
