@@ -13,7 +13,8 @@ struct ServerOptions: ParsableArguments {
     help: ArgumentHelp(
       """
       An address to listen on, in addition to the sockets that systemd passes: unix:PATH, tcp:HOST:PORT, \
-      tls:HOST:PORT, or for Redis's protocol resp+unix:PATH, resp:HOST:PORT, resps:HOST:PORT. Can be repeated. \
+      tls:HOST:PORT, for Redis's protocol resp+unix:PATH, resp:HOST:PORT, resps:HOST:PORT, or for HTTP \
+      http+unix:PATH, http:HOST:PORT, https:HOST:PORT. Can be repeated. \
       (default if it passes none: \(Address.default))
       """, valueName: "address"))
   private var listen: [String] = []

@@ -133,18 +133,27 @@ extension ServerState {
     return line
   }
 
+  /// The type of the page `/metrics`.
+  static var metricsType: StaticString { "text/plain; version=0.0.4; charset=utf-8" }
+
+  /// Whether the server is ready, and the text of the page `/readyz`.
+  var readinessReport: (isReady: Bool, line: String) {
+    switch readiness {
+    case .starting: (false, "the server is opening its stores")
+    case .ready: (true, readyLine)
+    case .stopping: (false, "the server is stopping")
+    }
+  }
+
   /// Returns the response to a request for a page.
   fileprivate func page(_ path: String) -> HTTPResponse {
     switch path {
-    case "/metrics": HTTPResponse(.ok, type: "text/plain; version=0.0.4; charset=utf-8", metrics())
-    case "/healthz": HTTPResponse(.ok, line: "ok")
+    case "/metrics": return HTTPResponse(.ok, type: "\(Self.metricsType)", metrics())
+    case "/healthz": return HTTPResponse(.ok, line: "ok")
     case "/readyz":
-      switch readiness {
-      case .starting: HTTPResponse(.unavailable, line: "the server is opening its stores")
-      case .ready: HTTPResponse(.ok, line: readyLine)
-      case .stopping: HTTPResponse(.unavailable, line: "the server is stopping")
-      }
-    default: HTTPResponse(.notFound, line: "the pages are /metrics, /healthz and /readyz")
+      let report = readinessReport
+      return HTTPResponse(report.isReady ? .ok : .unavailable, line: report.line)
+    default: return HTTPResponse(.notFound, line: "the pages are /metrics, /healthz and /readyz")
     }
   }
 }

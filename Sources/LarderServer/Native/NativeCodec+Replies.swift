@@ -99,14 +99,15 @@ extension NativeCodec {
   // MARK: Streams
 
   static func beginPart(
-    of request: UInt32, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
+    of request: UInt32, isFirst: Bool, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
     into replies: inout ReplyBuffer
   ) -> StreamPart {
     let start = replies.bytes.beginReply(id: request)
     if let throughRevision { replies.bytes.append(throughRevision) }
     let maxBody = min(maxStreamBody, limits.maxBodyBytes)
     return StreamPart(
-      start: start, recordsStart: replies.bytes.count, maxEnd: start + Frame.headerSize + maxBody)
+      tag: request, isFirst: isFirst, start: start, payloadStart: start + Frame.headerSize,
+      recordsStart: replies.bytes.count, maxEnd: start + Frame.headerSize + maxBody)
   }
 
   static func end(

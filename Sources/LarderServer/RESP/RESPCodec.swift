@@ -374,7 +374,7 @@ enum RESPCodec: Codec {
   // MARK: Streams
 
   static func beginPart(
-    of request: UInt32, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
+    of request: UInt32, isFirst: Bool, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
     into replies: inout ReplyBuffer
   ) -> StreamPart {
     preconditionFailure("RESP has no streams")

@@ -92,7 +92,12 @@ struct HeldReplies: ~Copyable {
         dropBytes(to: gate.range.upperBound)
       } else if gate.reveals, let failure = gate.commit?.failure {
         dropBytes(to: gate.range.upperBound)
-        session.append(CommandFailure(ofCommit: failure), to: gate.tag, into: &output)
+        let failure = CommandFailure(ofCommit: failure)
+        if gate.isContinuation {
+          session.append(failure, toBegunStream: gate.tag, into: &output)
+        } else {
+          session.append(failure, to: gate.tag, into: &output)
+        }
         failedTags.append(gate.tag)
       } else {
         moveBytes(to: gate.range.upperBound, into: &output)

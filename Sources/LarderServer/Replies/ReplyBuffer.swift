@@ -132,10 +132,13 @@ struct ReplyBuffer: ~Copyable {
   }
 
   /// Leaves room for a value that is in a file.
-  /// - Parameter key: That of its entry, for messages.
-  mutating func leaveRoom(for value: SeparatedValue, key: UnsafeRawBufferPointer) {
+  /// - Parameters:
+  ///   - key: That of its entry, for messages.
+  ///   - isLine: Whether it is JSON that must become a line.
+  mutating func leaveRoom(for value: SeparatedValue, key: UnsafeRawBufferPointer, asLine isLine: Bool = false) {
     missingValues.append(
-      MissingValue(value: value, offset: bytes.extend(by: value.byteCount), key: unsafe ArraySlice(key)))
+      MissingValue(
+        value: value, offset: bytes.extend(by: value.byteCount), key: unsafe ArraySlice(key), isLine: isLine))
   }
 
   /// Removes and returns the attached values.
@@ -179,7 +182,10 @@ struct ReplyBuffer: ~Copyable {
     for missing in missingValues {
       do throws(SeparatedValueError) {
         let isRead = unsafe try bytes.overwrite(at: missing.offset, byteCount: missing.value.byteCount) {
-          (room) throws(SeparatedValueError) in unsafe try missing.value.readFromCache(into: room)
+          (room) throws(SeparatedValueError) in
+          let isRead = unsafe try missing.value.readFromCache(into: room)
+          if isRead, missing.isLine { unsafe room.makeLine() }
+          return isRead
         }
         guard isRead else { return .onDisk(takeIncompleteReply(from: mark)) }
       } catch {

@@ -28,6 +28,8 @@ struct MissingValue {
   let value: SeparatedValue
   let offset: Int
   let key: ArraySlice<UInt8>
+  /// Whether it is JSON that must become a line.
+  var isLine = false
 
   /// What a client is told when the value can't be read.
   func failure(_ error: SeparatedValueError) -> CommandFailure {
@@ -61,6 +63,8 @@ final class ValueRead: @unchecked Sendable {
   let store: Store
   /// Whether more parts of the reply follow.
   let isFollowed: Bool
+  /// Whether other parts of the reply come before it.
+  let isContinuation: Bool
   private let reply: IncompleteReply
   /// The complete reply.
   var bytes = ByteBuffer()
@@ -69,12 +73,13 @@ final class ValueRead: @unchecked Sendable {
 
   init(
     _ reply: IncompleteReply, of tag: UInt32, _ store: Store, showing revision: UInt64, isFollowed: Bool = false,
-    request: PendingRequest? = nil
+    isContinuation: Bool = false, request: PendingRequest? = nil
   ) {
     self.reply = reply
     self.tag = tag
     self.store = store
     self.isFollowed = isFollowed
+    self.isContinuation = isContinuation
     self.request = request
     shownRevision = revision
   }
@@ -86,7 +91,9 @@ final class ValueRead: @unchecked Sendable {
       let offset = bytes.extend(by: missing.value.byteCount)
       do throws(SeparatedValueError) {
         unsafe try bytes.overwrite(at: offset, byteCount: missing.value.byteCount) {
-          (room) throws(SeparatedValueError) in unsafe try missing.value.read(into: room)
+          (room) throws(SeparatedValueError) in
+          unsafe try missing.value.read(into: room)
+          if missing.isLine { unsafe room.makeLine() }
         }
       } catch {
         failure = missing.failure(error)
@@ -94,5 +101,12 @@ final class ValueRead: @unchecked Sendable {
       }
     }
     bytes.append(reply.end)
+  }
+}
+
+extension UnsafeMutableRawBufferPointer {
+  /// Makes JSON a line: it has the ends of lines only between its values, where spaces mean the same.
+  func makeLine() {
+    for index in indices where unsafe self[index] == 0x0A || self[index] == 0x0D { unsafe self[index] = 0x20 }
   }
 }

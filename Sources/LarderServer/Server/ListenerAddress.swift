@@ -1,23 +1,22 @@
 import Platform
 
 /// An address to listen on, and what its clients speak: `unix:PATH`, `tcp:HOST:PORT` and `tls:HOST:PORT` for Larder's own
-/// protocol, `resp+unix:PATH`, `resp:HOST:PORT` and, with TLS, `resps:HOST:PORT` for that of Redis.
+/// protocol, `resp+unix:PATH`, `resp:HOST:PORT` and, with TLS, `resps:HOST:PORT` for that of Redis, and `http+unix:PATH`,
+/// `http:HOST:PORT` and `https:HOST:PORT` for HTTP.
 package struct ListenerAddress: Sendable {
   package let address: Address
   package let spoken: ListenerProtocol
 
-  private static let prefix = "resp"
+  private static let protocols: [(name: String, spoken: ListenerProtocol)] = [("resp", .resp), ("http", .http)]
 
   package init(_ text: String) throws(AddressError) {
-    if text.hasPrefix(Self.prefix + "+") {
-      (address, spoken) = (try Address(String(text.dropFirst(Self.prefix.count + 1))), .resp)
-    } else if text.hasPrefix(Self.prefix + ":") {
-      (address, spoken) = (try Address("tcp:" + text.dropFirst(Self.prefix.count + 1)), .resp)
-    } else if text.hasPrefix(Self.prefix + "s:") {
-      (address, spoken) = (try Address("tls:" + text.dropFirst(Self.prefix.count + 2)), .resp)
-    } else {
-      (address, spoken) = (try Address(text), .native)
+    for (name, spoken) in Self.protocols {
+      let forms = [("+", ""), (":", "tcp:"), ("s:", "tls:")]
+      guard let (form, kind) = forms.first(where: { text.hasPrefix(name + $0.0) }) else { continue }
+      (address, self.spoken) = (try Address(kind + text.dropFirst(name.count + form.count)), spoken)
+      return
     }
+    (address, spoken) = (try Address(text), .native)
   }
 
   init(_ address: Address, _ spoken: ListenerProtocol) { (self.address, self.spoken) = (address, spoken) }
@@ -34,12 +33,27 @@ extension ServerConfiguration {
   }
 }
 
+extension ServerConfiguration {
+  /// Whether any listener is for HTTP.
+  var servesHTTP: Bool {
+    protocols.values.contains(where: \.isHTTP)
+      || sockets.contains { ListenerProtocol(ofSocketNamed: $0.name).isHTTP }
+  }
+}
+
 extension InheritedSocket {
   /// Whether the connections of an inherited socket are encrypted, which its name says.
-  var isEncrypted: Bool { name == "tls" || name == "resps" }
+  var isEncrypted: Bool { name == "tls" || name == "resps" || name == "https" }
 }
 
 extension ListenerProtocol {
   /// What the clients of an inherited socket speak, which the name of the socket says.
-  init(ofSocketNamed name: String) { self = name == "resp" || name == "resps" ? .resp : .native }
+  init(ofSocketNamed name: String) {
+    self =
+      switch name {
+      case "resp", "resps": .resp
+      case "http", "https": .http
+      default: .native
+      }
+  }
 }

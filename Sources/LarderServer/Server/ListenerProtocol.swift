@@ -15,12 +15,16 @@ package struct ListenerProtocol: Sendable {
   /// That of Redis: versions 2 and 3 of RESP.
   package static let resp = ListenerProtocol(RESPSession())
 
+  /// HTTP/1.1: `Protocol/http.yaml`.
+  package static let http = ListenerProtocol(HTTPSession())
+
   /// - Parameter layer: Makes the layer of each connection; nil for bytes that are on the socket as they are.
   init(_ session: any Session, applicationName: String? = nil, over layer: ChannelLayerFactory? = nil) {
     (self.session, self.applicationName, self.layer) = (session, applicationName, layer)
   }
 
   var hasLayer: Bool { layer != nil }
+  var isHTTP: Bool { session is HTTPSession }
 
   /// Makes the channel of a connection; nil without memory for its layer.
   func makeChannel(over socket: consuming Descriptor) -> ByteChannel? {

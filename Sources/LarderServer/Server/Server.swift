@@ -36,8 +36,10 @@ package final class Server: Sendable {
     let data = try configuration.dataPath.map {
       try DataDirectory.open($0, on: configuration.fileSystem, engines: configuration.engines)
     }
+    // HTTP has a worker of its own, so that no other client waits for it.
+    let workerCount = configuration.workers + (configuration.servesHTTP ? 1 : 0)
     let state = ServerState(
-      limits: configuration.limits, workerCount: configuration.workers,
+      limits: configuration.limits, workerCount: workerCount,
       findThreadCount: configuration.findThreads, engines: configuration.engines, data: data,
       sharing: configuration.sharedStores, databases: RESPDatabases(configuration.databases),
       keyspaceEvents: configuration.keyspaceEvents,
@@ -75,12 +77,15 @@ package final class Server: Sendable {
     ) throws {
       let spoken = try configuration.spoken(spoken, at: listener.address)
       if spoken.hasLayer, handshaker == nil { handshaker = try Handshaker(state) }
+      if spoken.isHTTP { state.httpHosts.add(listener.address, alsoKnownAs: configuration.httpHosts) }
       acceptors.append(
         Acceptor(
-          socket, number: acceptors.count, listener, spoken, server: state, workers: workers, handshaker: handshaker))
+          socket, number: acceptors.count, listener, spoken, server: state,
+          workers: Array(spoken.isHTTP ? workers[configuration.workers...] : workers[..<configuration.workers]),
+          handshaker: handshaker))
     }
     do {
-      for index in 0..<configuration.workers { workers.append(try Worker(index: index, server: state)) }
+      for index in 0..<workerCount { workers.append(try Worker(index: index, server: state)) }
       for socket in configuration.sockets {
         let listening = try configuration.adopt(socket)
         let address = socket.isEncrypted ? listening.address.encrypted : listening.address

@@ -80,6 +80,8 @@ package struct ServerConfiguration: Sendable {
   package var willServe: @Sendable () -> Void = {}
   /// The number of workers. Each keeps a thread while it has connections.
   package var workers = 1
+  /// Names by which clients of HTTP may know the server, besides those of loopback and those that it listens on.
+  package var httpHosts: [String] = []
   /// The maximum number of threads for finds, aggregations and changes. All but one run only while nothing else wants their
   /// cores.
   package var findThreads = 2

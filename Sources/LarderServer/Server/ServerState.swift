@@ -19,6 +19,8 @@ final class ServerState: Sendable {
   let workers: [WorkerMetrics]
   let slowLog = Lock(SlowLog())
   let jobs: JobRunner
+  /// The names by which clients of HTTP may know the server.
+  let httpHosts = HTTPHosts()
   /// The memory of what jobs have found, in bytes, until it has been sent.
   let results = FairShares()
   let expiryTimer: ExpiryTimer

@@ -34,6 +34,12 @@ protocol Codec {
   /// - Parameter bytes: Those of `Request.body(at:)`.
   static func command(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> Command
 
+  /// Whether commands are decoded from other bytes than those of their requests.
+  static var translatesCommands: Bool { get }
+
+  /// Returns the command of a request on entries, and the bytes that it is decoded from, if these are not the request's.
+  static func translatedCommand(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> (Command, [UInt8])
+
   /// Whether rights that depend on keys permit a request on entries, whose form may be wrong.
   static func isPermitted(_ request: Request, _ bytes: RawSpan, by rights: StoreRights) -> Bool
 
@@ -88,10 +94,18 @@ protocol Codec {
   /// - Parameter request: The request's tag; nil for a notice, the connection's last reply.
   static func append(_ failure: CommandFailure, to request: UInt32?, into bytes: inout ByteBuffer)
 
+  /// Notes that a request whose command was translated has got its whole reply.
+  static func didReply(to request: Request, _ bytes: RawSpan, of connection: inout Connection)
+
+  /// Appends a failure in place of the rest of a stream.
+  static func append(_ failure: CommandFailure, toBegunStream request: UInt32, into bytes: inout ByteBuffer)
+
   /// Begins a part of a stream.
-  /// - Parameter throughRevision: That of a part with changes; nil for any other part.
+  /// - Parameters:
+  ///   - isFirst: Whether the stream begins with it.
+  ///   - throughRevision: That of a part with changes; nil for any other part.
   static func beginPart(
-    of request: UInt32, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
+    of request: UInt32, isFirst: Bool, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
     into replies: inout ReplyBuffer
   ) -> StreamPart
 
@@ -117,6 +131,18 @@ protocol Codec {
 }
 
 extension Codec {
+  static var translatesCommands: Bool { false }
+
+  static func translatedCommand(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> (Command, [UInt8]) {
+    preconditionFailure("commands are decoded from their requests")
+  }
+
+  static func didReply(to request: Request, _ bytes: RawSpan, of connection: inout Connection) {}
+
+  static func append(_ failure: CommandFailure, toBegunStream request: UInt32, into bytes: inout ByteBuffer) {
+    append(failure, to: request, into: &bytes)
+  }
+
   @inline(__always)
   static func soleKey(of request: Request, _ bytes: RawSpan) -> Range<Int>? { nil }
 
@@ -197,8 +223,14 @@ struct CodecExecution {
 
 /// A part of a stream that is being appended to a reply buffer.
 struct StreamPart {
+  /// The tag of the stream's request.
+  let tag: UInt32
+  /// Whether the stream begins with it.
+  let isFirst: Bool
   /// Where it begins, in bytes.
   let start: Int
+  /// Where its contents begin, after what a protocol puts before them.
+  let payloadStart: Int
   /// Where its first record begins.
   let recordsStart: Int
   /// Where its last record ends at most, unless it is the only one.

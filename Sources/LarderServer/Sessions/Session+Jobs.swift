@@ -182,7 +182,8 @@ extension Session {
     into replies: inout ReplyBuffer
   ) -> StreamProgress {
     let start = replies.count
-    let part = C.beginPart(of: stream.tag, through: nil, executor.limits, into: &replies)
+    let part = C.beginPart(
+      of: stream.tag, isFirst: !stream.hasBegun, through: nil, executor.limits, into: &replies)
     var next = first
     while next < rows.rows.count, C.append(.row(rows.rows[next]), to: part, into: &replies) {
       next += 1
@@ -202,7 +203,8 @@ extension Session {
   ) -> StreamProgress {
     guard let snapshot = stream.snapshot else { preconditionFailure("a find has a snapshot") }
     let start = replies.count
-    let part = C.beginPart(of: stream.tag, through: nil, executor.limits, into: &replies)
+    let part = C.beginPart(
+      of: stream.tag, isFirst: !stream.hasBegun, through: nil, executor.limits, into: &replies)
     let now = executor.now
     var next: Int
     do throws(CommandFailure) {
@@ -218,12 +220,13 @@ extension Session {
       case .upTo(let position): next = position
       case .nothing(let value, let handle):
         replies.truncate(to: part.start)
-        let read = ValueRead(IncompleteReply(value), of: stream.tag, stream.store, showing: 0)
+        let read = ValueRead(
+          IncompleteReply(value), of: stream.tag, stream.store, showing: 0, isContinuation: stream.hasBegun)
         return .waiting(read, .document(read, handle: handle))
       }
     } catch {
       replies.truncate(to: part.start)
-      C.append(error, to: stream.tag, into: &replies.bytes)
+      append(error, to: stream, into: &replies)
       return .ended
     }
     if next == found.handles.count, C.append(.result(found.result), to: part, into: &replies) { next += 1 }

@@ -23,7 +23,7 @@ extension Session {
     guard executor.readShape(of: find, body), connection.credit > 0 else { return nil }
     let startTime = monotonicNanoseconds()
     let start = replies.count
-    let part = C.beginPart(of: request.tag, through: nil, executor.limits, into: &replies)
+    let part = C.beginPart(of: request.tag, isFirst: true, through: nil, executor.limits, into: &replies)
     store.lock()
     defer { store.unlock() }
     guard

@@ -39,6 +39,10 @@ extension Session {
     C.append(failure, to: request, into: &bytes)
   }
 
+  func append(_ failure: CommandFailure, toBegunStream request: UInt32, into bytes: inout ByteBuffer) {
+    C.append(failure, toBegunStream: request, into: &bytes)
+  }
+
   func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
     C.makeClientState(server, mailbox, sharer)
   }
@@ -206,6 +210,10 @@ extension Session {
         }
         return .replied(failure: execution.failure)
       }
+      if C.translatesCommands {
+        return try executeTranslated(
+          request, body, of: &connection, on: store, &map, executor: &executor, into: &replies)
+      }
       do throws(CommandFailure) { command = try C.command(of: request, body) } catch { throw .failure(error) }
       if command.mayStream, let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) {
         return end
@@ -219,6 +227,33 @@ extension Session {
       return follow(
         error, of: command, to: request, body, of: &connection, on: store, &map, executor: &executor, into: &replies)
     }
+  }
+
+  /// Executes a request on entries whose command is decoded from other bytes.
+  @inline(never)
+  private func executeTranslated(
+    _ request: C.Request, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
+    executor: inout Executor, into replies: inout ReplyBuffer
+  ) throws(Detour) -> RequestEnd {
+    let (command, body): (Command, [UInt8])
+    do throws(CommandFailure) { (command, body) = try C.translatedCommand(of: request, bytes) } catch {
+      throw .failure(error)
+    }
+    if command.mayStream, let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) {
+      return end
+    }
+    let end: RequestEnd
+    do throws(Detour) {
+      let execution = unsafe try executor.execute(
+        command, in: body.span.bytes, nil, &connection.uploads, on: store, &map)
+      end = reply(execution, to: request, store, now: executor.now, into: &replies)
+    } catch {
+      end = unsafe follow(
+        error, of: command, to: request, body.span.bytes, of: &connection, on: store, &map, executor: &executor,
+        into: &replies)
+    }
+    if case .replied = end, connection.streams.isEmpty { C.didReply(to: request, bytes, of: &connection) }
+    return end
   }
 
   /// Appends the reply with the outcome of a command on entries.

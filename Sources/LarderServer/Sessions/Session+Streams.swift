@@ -40,7 +40,7 @@ extension Session {
   ) -> RequestEnd {
     var cursor = first
     let start = replies.count
-    let part = C.beginPart(of: request.tag, through: nil, executor.limits, into: &replies)
+    let part = C.beginPart(of: request.tag, isFirst: true, through: nil, executor.limits, into: &replies)
     let newestRevision: UInt64
     do throws(StorageError) {
       newestRevision = try visit(&cursor, of: body, in: nil, &map, &executor, to: part, &replies)
@@ -164,7 +164,7 @@ extension Session {
     guard let snapshot = stream.snapshot else { preconditionFailure("a stream of entries has a snapshot") }
     var cursor = first
     let start = replies.count
-    let part = C.beginPart(of: stream.tag, through: nil, executor.limits, into: &replies)
+    let part = C.beginPart(of: stream.tag, isFirst: !stream.hasBegun, through: nil, executor.limits, into: &replies)
     let shownRevision: UInt64
     do throws(StorageError) {
       shownRevision = try stream.store.access { map throws(StorageError) in
@@ -172,7 +172,7 @@ extension Session {
       }
     } catch {
       replies.truncate(to: part.start)
-      C.append(CommandFailure(error), to: stream.tag, into: &replies.bytes)
+      append(CommandFailure(error), to: stream, into: &replies)
       return .ended
     }
     stream.remainder = .entries(cursor)
@@ -192,10 +192,15 @@ extension Session {
       switch replies.readCachedValues(from: part.start) {
       case .complete: break
       case .failed(let failure):
-        C.append(failure, to: stream.tag, into: &replies.bytes)
+        if isFirst {
+          C.append(failure, to: stream.tag, into: &replies.bytes)
+        } else {
+          C.append(failure, toBegunStream: stream.tag, into: &replies.bytes)
+        }
         return .ended
       case .onDisk(let reply):
-        let read = ValueRead(reply, of: stream.tag, stream.store, showing: revision, isFollowed: !isLast)
+        let read = ValueRead(
+          reply, of: stream.tag, stream.store, showing: revision, isFollowed: !isLast, isContinuation: !isFirst)
         return .waiting(read, .reply(read))
       }
     }
@@ -207,6 +212,15 @@ extension Session {
       }
     }
     return isLast ? .ended : .unfinished
+  }
+
+  /// Appends a failure in place of a stream, or of what is left of it.
+  func append(_ failure: CommandFailure, to stream: ReplyStream, into replies: inout ReplyBuffer) {
+    if stream.hasBegun {
+      C.append(failure, toBegunStream: stream.tag, into: &replies.bytes)
+    } else {
+      C.append(failure, to: stream.tag, into: &replies.bytes)
+    }
   }
 
   // MARK: The end
@@ -248,7 +262,7 @@ extension Session {
       }
       if let job = stream.runningJob { executor.record(failure.code, of: job) }
       connection.endStream(tag: stream.tag)
-      C.append(failure, to: stream.tag, into: &replies.bytes)
+      append(failure, to: stream, into: &replies)
       hasEnded = true
     }
     return hasEnded

@@ -190,7 +190,11 @@ extension Session {
     _ read: ValueRead, of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {
     if let failure = read.failure {
-      C.append(failure, to: read.tag, into: &replies.bytes)
+      if read.isContinuation {
+        C.append(failure, toBegunStream: read.tag, into: &replies.bytes)
+      } else {
+        C.append(failure, to: read.tag, into: &replies.bytes)
+      }
       connection.endStream(tag: read.tag)
     } else if !read.isFollowed || connection.hasStream(read.tag) {
       // A stream that has ended meanwhile has had its last reply.

@@ -9,7 +9,8 @@ extension Session {
     on store: Store, executor: inout Executor, into replies: inout ReplyBuffer
   ) -> RequestEnd {
     let mark = replies.count
-    let part = C.beginPart(of: request.tag, through: watch.throughRevision, executor.limits, into: &replies)
+    let part = C.beginPart(
+      of: request.tag, isFirst: true, through: watch.throughRevision, executor.limits, into: &replies)
     if let incarnation = start.incarnation {
       _ = C.append(.incarnation(incarnation), to: part, into: &replies)
     }
@@ -24,7 +25,7 @@ extension Session {
       replies.require(revision, commitWriter, of: request.tag, from: mark, reveals: true)
     }
     if let failure {
-      C.append(failure, to: request.tag, into: &replies.bytes)
+      C.append(failure, toBegunStream: request.tag, into: &replies.bytes)
       return .replied(failure: failure.code)
     }
     connection.open(
@@ -44,7 +45,8 @@ extension Session {
     let (tag, store) = (stream.tag, stream.store)
     let visibleRevision = store.commitWriter?.visibleRevision ?? .max
     let start = replies.count
-    let part = C.beginPart(of: tag, through: watch.throughRevision, executor.limits, into: &replies)
+    let part = C.beginPart(
+      of: tag, isFirst: false, through: watch.throughRevision, executor.limits, into: &replies)
     let progress = store.access { map -> WatchProgress in
       if map.isDropped { return .storeDropped }
       guard let feed = map.feed else { preconditionFailure("a watched store has a feed") }
@@ -58,12 +60,12 @@ extension Session {
     switch progress {
     case .storeDropped:
       replies.truncate(to: part.start)
-      C.append(.removed(store), to: tag, into: &replies.bytes)
+      C.append(.removed(store), toBegunStream: tag, into: &replies.bytes)
       return false
     case .changesLost(let revision):
       let loss = WatchLoss.dropped(through: revision)
       end(part, watch.throughRevision, loss, on: &executor, into: &replies)
-      C.append(loss.failure, to: tag, into: &replies.bytes)
+      C.append(loss.failure, toBegunStream: tag, into: &replies.bytes)
       if let commitWriter = store.commitWriter {
         replies.requireForPart(watch.throughRevision, commitWriter, of: tag, from: start)
       }
@@ -81,7 +83,7 @@ extension Session {
       guard !watch.isCaughtUp, !commitWriter.isDurable(watch.throughRevision + 1),
         let failure = commitWriter.failure
       else { return true }
-      C.append(CommandFailure(failure), to: tag, into: &replies.bytes)
+      C.append(CommandFailure(failure), toBegunStream: tag, into: &replies.bytes)
       return false
     }
   }

@@ -83,6 +83,9 @@ protocol Session: Sendable {
   /// Appends a failure in place of a reply.
   /// - Parameter request: The tag of the request; nil for a notice, the connection's last reply.
   func append(_ failure: CommandFailure, to request: UInt32?, into bytes: inout ByteBuffer)
+
+  /// Appends a failure in place of the rest of a stream.
+  func append(_ failure: CommandFailure, toBegunStream request: UInt32, into bytes: inout ByteBuffer)
 }
 
 /// What is at the beginning of the input of a connection.

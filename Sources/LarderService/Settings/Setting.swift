@@ -172,6 +172,12 @@ package struct Setting: Sendable {
       }
       settings.server.keyspaceEvents = classes
     },
+    Setting(list: "http.hosts", \.server.httpHosts) { text in
+      guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !text.contains("/") else {
+        throw ValueError("'\(text)' is not the name of a host, as in larder.example or larder.example:8443")
+      }
+      return text
+    },
     Setting("metrics", default: nil) { text, settings in settings.server.metrics = try Address(text) },
     // Each worker occupies a Dispatch thread, of which there are at most 255.
     Setting("workers", default: 1, in: 1...128, \.server.workers),

@@ -129,11 +129,12 @@ enum TextCodec: Codec {
   }
 
   static func beginPart(
-    of request: UInt32, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
+    of request: UInt32, isFirst: Bool, through throughRevision: UInt64?, _ limits: borrowing ServerLimits,
     into replies: inout ReplyBuffer
   ) -> StreamPart {
-    StreamPart(
-      start: replies.bytes.count, recordsStart: replies.bytes.count, maxEnd: replies.bytes.count + 65_536)
+    let start = replies.bytes.count
+    return StreamPart(
+      tag: request, isFirst: isFirst, start: start, payloadStart: start, recordsStart: start, maxEnd: start + 65_536)
   }
 
   static func append(

@@ -1,0 +1,37 @@
+import Wire
+
+/// What a connection keeps for a client that speaks HTTP: what its latest request was about, so that one like it needs no
+/// preparation. Owned by one `Connection`, and used by its worker.
+final class HTTPClient {
+  /// The name in the path of the store that is open; nil if none is.
+  private var store: [UInt8]?
+  /// The value of `Authorization` that the client has its rights by; empty for none.
+  private(set) var authorization: [UInt8] = []
+
+  /// Notes which store is open.
+  func didOpen(_ store: RawSpan) { self.store = store.toArray() }
+
+  /// Notes by what the client has its rights.
+  func didAuthorize(_ authorization: RawSpan) { self.authorization = authorization.toArray() }
+
+  /// Whether a request is on the store that is open, with the rights that the connection has.
+  func isServed(by request: HTTPRequest, _ bytes: RawSpan) -> Bool {
+    guard let store, bytes.extracting(request.route.store).hasSameBytes(as: unsafe store.span.bytes) else {
+      return false
+    }
+    return hasAuthorization(of: request, bytes)
+  }
+
+  /// Whether the connection has the rights that a request has.
+  func hasAuthorization(of request: HTTPRequest, _ bytes: RawSpan) -> Bool {
+    let (field, authorization) = (request[.authorization] ?? 0..<0, authorization)
+    return unsafe bytes.extracting(field).hasSameBytes(as: authorization.span.bytes)
+  }
+}
+
+extension Connection {
+  var httpClient: HTTPClient {
+    guard let client = clientState as? HTTPClient else { preconditionFailure("it is a client of HTTP") }
+    return client
+  }
+}

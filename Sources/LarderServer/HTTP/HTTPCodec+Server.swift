@@ -1,0 +1,343 @@
+import Documents
+import Platform
+import Storage
+import Tokens
+import Wire
+
+/// All requests except those on the entries of an open store, and their access control.
+extension HTTPCodec {
+  static func execute(
+    _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    let end = executeNext(request, bytes, of: &connection, on: &executor, into: &replies)
+    if case .replied = end, connection.streams.isEmpty { didReply(to: request, bytes, of: &connection) }
+    return end
+  }
+
+  private static func executeNext(
+    _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    let isHead = request.method == .head
+    if let refusal = HTTPGate.refusal(of: request, bytes, executor.server.httpHosts) {
+      return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
+    }
+    let route = request.route
+    guard route.resource != .unknown else {
+      return refuse(
+        CommandFailure(.notFound, "there is nothing at this path"), .notFound, isHead: isHead, into: &replies)
+    }
+    guard route.operation(request.method) != .hello else {
+      let failure = CommandFailure(.unknownOperation, "the methods of this resource are \(route.allowed)")
+      return refuse(failure, .methodNotAllowed, isHead: isHead, field: ("Allow", route.allowed), into: &replies)
+    }
+    guard request.method != .post || request.hasJSON(bytes) else {
+      let failure = CommandFailure(.illegalArgument, "the body must be JSON, with 'Content-Type: application/json'")
+      return refuse(failure, .unsupportedMediaType, into: &replies)
+    }
+    if route.resource == .health || route.resource == .readiness {
+      let report = route.resource == .health ? (isReady: true, line: "ok") : executor.server.readinessReport
+      replies.bytes.appendResponse(
+        report.isReady ? .ok : .unavailable, Array("\(report.line)\n".utf8), type: "text/plain; charset=utf-8",
+        isHead: isHead)
+      return .done
+    }
+    if let failure = authorize(request, bytes, &connection, on: &executor) {
+      return refuse(
+        failure, .unauthorized, isHead: isHead, field: ("WWW-Authenticate", "Bearer realm=\"larder\""), into: &replies)
+    }
+    do throws(CommandFailure) {
+      return try executeAuthorized(request, bytes, of: &connection, on: &executor, into: &replies)
+    } catch { return refuse(error, HTTPStatus(error.code), isHead: isHead, into: &replies) }
+  }
+
+  private static func refuse(
+    _ failure: CommandFailure, _ status: HTTPStatus, isHead: Bool = false,
+    field: (name: StaticString, value: String)? = nil, into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    replies.bytes.appendProblem(failure, status, isHead: isHead, field: field)
+    return .replied(failure: failure.code)
+  }
+
+  /// Gives a connection the rights that its next request has.
+  /// - Returns: Why it has none; nil if it may have some.
+  private static func authorize(
+    _ request: HTTPRequest, _ bytes: RawSpan, _ connection: inout Connection, on executor: inout Executor
+  ) -> CommandFailure? {
+    let accessControl = executor.server.accessControl
+    if !connection.httpClient.hasAuthorization(of: request, bytes) {
+      var token: TokenDigest?
+      if let field = request[.authorization] {
+        let text = bytes.extracting(field).toString()
+        guard text.lowercased().hasPrefix("bearer ") else {
+          return CommandFailure(.notPermitted, "a client proves who it is with 'Authorization: Bearer TOKEN'")
+        }
+        token = accessControl.authenticate(String(text.dropFirst("bearer ".count)), of: connection)
+        guard token != nil else { return CommandFailure(.notPermitted, AccessControl.invalidToken) }
+      }
+      connection.accessToken = token
+      connection.httpClient.didAuthorize(bytes.extracting(request[.authorization] ?? 0..<0))
+      connection.grants = accessControl.grants(for: connection)
+      connection.stores.permit(connection.grants)
+      guard connection.countPrincipal(on: executor.server, executor.limits) else { return .tooManyOfPrincipal }
+      accessControl.didAdmit(connection)
+    }
+    guard connection.grants.isNothing else { return nil }
+    return CommandFailure(.notPermitted, accessControl.refuse(AccessControl.useServer, to: connection))
+  }
+
+  private static func executeAuthorized(
+    _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) throws(CommandFailure) -> RequestEnd {
+    let operation = request.route.operation(request.method)
+    switch operation.descriptor.target {
+    case .entries:
+      let store = try openStore(request, bytes, of: &connection, on: &executor)
+      let opened = connection.stores[1]
+      guard opened?.permitted.contains(request.operation) == true || isPermitted(request, bytes, by: opened?.rights)
+      else {
+        return HTTPSession().refuse(
+          operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
+      }
+      // Now it is found to be on an open store.
+      return .deferred
+    case .namedStore:
+      return try executeOnStores(operation, request, bytes, of: &connection, on: &executor, into: &replies)
+    case .documents:
+      let store = try openStore(request, bytes, of: &connection, on: &executor)
+      guard connection.grants.rights(to: store.name).permit(operation.descriptor) else {
+        return HTTPSession().refuse(
+          operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
+      }
+      return try executeOnDocuments(operation, request, bytes, of: &connection, store, on: &executor, into: &replies)
+    case .storeOrServer where request.route.resource == .store:
+      let store = try openStore(request, bytes, of: &connection, on: &executor)
+      guard connection.grants.rights(to: store.name).permit(operation.descriptor) else {
+        return HTTPSession().refuse(
+          operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
+      }
+      return try appendFigures(of: store, request, &connection, on: &executor, into: &replies)
+    default:
+      guard connection.grants.onAll >= operation.descriptor.right else {
+        return HTTPSession().refuse(
+          "ask the server for \(operation.name)", request, of: &connection, on: &executor, into: &replies)
+      }
+      return appendReport(request, &connection, on: &executor, into: &replies)
+    }
+  }
+
+  private static func isPermitted(_ request: HTTPRequest, _ bytes: RawSpan, by rights: StoreRights?) -> Bool {
+    guard let rights, rights.dependOnKeys, rights.toAny >= request.route.operation(request.method).descriptor.right
+    else {
+      return false
+    }
+    return isPermitted(request, bytes, by: rights)
+  }
+
+  // MARK: Stores
+
+  private static func storeName(
+    _ request: HTTPRequest, _ bytes: RawSpan
+  ) throws(CommandFailure) -> StoreName {
+    let name = try HTTPParameters.decode(request.route.store, of: bytes)
+    do throws(StorageError) { return try StoreName(String(decoding: name, as: UTF8.self)) } catch {
+      throw CommandFailure(error)
+    }
+  }
+
+  /// Opens the store in the path of a request, unless it is open.
+  private static func openStore(
+    _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor
+  ) throws(CommandFailure) -> Store {
+    if let opened = connection.stores[1], connection.httpClient.isServed(by: request, bytes),
+      !opened.store.access({ $0.isDropped })
+    {
+      return opened.store
+    }
+    let name = try storeName(request, bytes)
+    guard connection.grants.rights(to: name).toAny >= .read else {
+      let action = Operation.storeOpen.action(on: "store \(name)")
+      throw CommandFailure(.notPermitted, executor.server.accessControl.refuse(action, to: connection))
+    }
+    if connection.stores[1] != nil { connection.stores.close(1) }
+    _ = try executor.openStore(name, of: &connection.stores, connection.grants)
+    guard let opened = connection.stores[1] else { preconditionFailure("the first store has the first handle") }
+    connection.httpClient.didOpen(bytes.extracting(request.route.store))
+    return opened.store
+  }
+
+  private static func executeOnStores(
+    _ operation: Operation, _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection,
+    on executor: inout Executor, into replies: inout ReplyBuffer
+  ) throws(CommandFailure) -> RequestEnd {
+    let name = try storeName(request, bytes)
+    guard connection.grants.rights(to: name).permit(operation.descriptor) else {
+      return HTTPSession().refuse(
+        operation.action(on: "store \(name)"), request, of: &connection, on: &executor, into: &replies)
+    }
+    guard operation == .storeCreate else {
+      return HTTPSession().change(.drop(name), request, of: &connection, store: name.text, on: &executor)
+    }
+    guard request.hasJSON(bytes), let engine = try HTTPBody(request, bytes, names: ["engine"]).string("engine") else {
+      throw CommandFailure(
+        .illegalArgument,
+        "the body names the engine, as in {\"engine\":\"memory\"}, with 'Content-Type: application/json'")
+    }
+    do throws(StorageError) {
+      let specification = try executor.server.stores.specification(engine)
+      return HTTPSession().change(
+        .create(name, specification), request, of: &connection, store: name.text, on: &executor)
+    } catch { throw CommandFailure(error) }
+  }
+
+  // MARK: Reports
+
+  private static func append(
+    _ json: JSONValue, _ request: HTTPRequest, into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    replies.bytes.appendResponse(json: json.encoded(), isHead: request.method == .head)
+    return .done
+  }
+
+  private static func appendFigures(
+    of store: Store, _ request: HTTPRequest, _ connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) throws(CommandFailure) -> RequestEnd {
+    guard let statement = executor.figures(of: store, isHeld: connection.showsUndurableCommits(replies)) else {
+      throw CommandFailure(.storeUnknown, "store \(store.name) was dropped")
+    }
+    let start = replies.count
+    let end = append(
+      .object([
+        "name": .string(store.name.text), "engine": .string("\(store.specification)"),
+        "figures": statement.contents.json,
+      ]), request, into: &replies)
+    if let commitWriter = statement.commitWriter {
+      replies.require(statement.revision, commitWriter, of: request.tag, from: start, reveals: true)
+    }
+    return end
+  }
+
+  private static func appendReport(
+    _ request: HTTPRequest, _ connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    switch request.route.resource {
+    case .stores:
+      let start = replies.count
+      let list = executor.stores(readableBy: connection.grants, isHeld: connection.showsUndurableCommits(replies))
+      let end = append(.object(["stores": .array(list.stores.map(\.json))]), request, into: &replies)
+      for (revision, commitWriter) in list.revealed {
+        replies.require(revision, commitWriter, of: request.tag, from: start, reveals: true)
+      }
+      return end
+    case .metrics:
+      replies.bytes.appendResponse(
+        .ok, executor.server.metrics(), type: ServerState.metricsType, isHead: request.method == .head)
+      return .done
+    case .stats: return append(.object(["figures": executor.server.figures().json]), request, into: &replies)
+    case .slowLog: return append(.object(["wakeups": .array(executor.slowLog().map(\.json))]), request, into: &replies)
+    case .connections:
+      let connections = executor.busiestConnections(100).map(\.json)
+      return append(.object(["connections": .array(connections)]), request, into: &replies)
+    default:
+      return append(executor.server.accessControl.describeRights(of: connection), request, into: &replies)
+    }
+  }
+
+  // MARK: The tree of keys
+
+  /// The maximum number of elements, which takes a fraction of a millisecond under the store's lock.
+  private static let maxTreeLimit = 250
+
+  /// Appends the keys below a prefix, with those that go on behind a delimiter taken together and counted.
+  static func appendTree(
+    _ request: HTTPRequest, _ bytes: RawSpan, _ map: inout EntryMap, executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) throws(Detour) -> CodecExecution {
+    let parameters: HTTPParameters
+    let limit: Int
+    do throws(CommandFailure) {
+      parameters = try HTTPParameters(
+        request.route.query, of: bytes, names: ["prefix", "delimiter", "after", "limit"])
+      limit = try parameters.number("limit", in: 1...maxTreeLimit) ?? HTTPParameters.defaultLimit
+    } catch { throw .failure(error) }
+    let delimiter = parameters.has("delimiter") ? parameters.bytes("delimiter") : [UInt8(ascii: "/")]
+    let tree: KeyTree
+    do throws(StorageError) {
+      tree = try map.keyTree(
+        below: parameters.bytes("prefix"), delimiter: delimiter, after: parameters.bytes("after"), limit: limit,
+        now: executor.now)
+    } catch { throw Detour(error, revealing: map.revisions.last) }
+    replies.bytes.appendResponse(json: tree.json, isHead: request.method == .head)
+    return CodecExecution(
+      failure: nil, shownRevision: max(map.revisions.lastRemoval, map.revisions.lastInsertion))
+  }
+}
+
+extension HTTPCodec {
+  static func didReply(to request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection) {
+    if request.closesConnection(bytes), connection.phase == .open { connection.phase = .closing }
+  }
+}
+
+extension HTTPRequest {
+  /// Whether the client wants no other response on the connection.
+  func closesConnection(_ bytes: RawSpan) -> Bool {
+    self[.connection].map { bytes.extracting($0).isText("close", ignoringCase: true) } ?? false
+  }
+
+  /// Whether the body is said to be JSON.
+  func hasJSON(_ bytes: RawSpan) -> Bool {
+    guard let field = self[.contentType] else { return false }
+    let type = bytes.extracting(field).toString().lowercased()
+    return type == "application/json" || type.hasPrefix("application/json;")
+  }
+}
+
+extension [Figure] {
+  /// The figures by their names. Those that can exceed what JavaScript can count are strings.
+  fileprivate var json: JSONValue {
+    var object = JSONObject()
+    for figure in self {
+      let isLarge = figure.name.hasSuffix("revision") || figure.name == "incarnation"
+      object[figure.name] = isLarge ? .string("\(figure.value)") : .integer(Int64(clamping: figure.value))
+    }
+    return .object(object)
+  }
+}
+
+extension ListedStore {
+  fileprivate var json: JSONValue {
+    .object([
+      "name": .string(name), "engine": .string(specification), "entries": .integer(Int64(clamping: entries)),
+    ])
+  }
+}
+
+extension SlowLogRecord {
+  fileprivate var json: JSONValue {
+    let names = Operation.allCases.filter { operations >> UInt32($0.rawValue & 31) & 1 != 0 }.map(\.name)
+    return .object([
+      "ageMilliseconds": .integer(Int64(clamping: ageMilliseconds)),
+      "nanoseconds": .integer(Int64(clamping: nanoseconds)),
+      "receivedBytes": .integer(Int64(clamping: receivedBytes)), "requests": .integer(Int64(requests)),
+      "operations": .array(names.map { .string($0) }), "store": .string(store),
+    ])
+  }
+}
+
+extension ConnectionStatistics {
+  fileprivate var json: JSONValue {
+    .object([
+      "number": .integer(Int64(clamping: number)), "openMilliseconds": .integer(Int64(clamping: openMilliseconds)),
+      "requests": .integer(Int64(clamping: requests)),
+      "requestsPerSecond": .integer(Int64(clamping: requestsPerSecond)),
+      "receivedBytes": .integer(Int64(clamping: receivedBytes)), "sentBytes": .integer(Int64(clamping: sentBytes)),
+      "waitingBytes": .integer(Int64(clamping: waitingBytes)), "process": .integer(Int64(process)),
+      "address": .string(address),
+    ])
+  }
+}

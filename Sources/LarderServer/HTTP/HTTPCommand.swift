@@ -1,0 +1,206 @@
+import Documents
+import Storage
+import Wire
+
+/// What requests ask of entries and documents, as the requests of Larder's own protocol say it.
+extension HTTPRequest {
+  // MARK: Entries
+
+  /// Returns the command on entries, and the bytes that it refers to.
+  func command(_ bytes: RawSpan) throws(CommandFailure) -> (Command, [UInt8]) {
+    var buffer = ByteBuffer()
+    switch (route.resource, method) {
+    case (.entry, .get), (.entry, .head):
+      let key = try key(bytes)
+      guard method == .get, let range = range(bytes) else { return (.get(key: 0..<key.count), key) }
+      unsafe buffer.appendRange(offset: range.offset, count: range.count, key: key.span.bytes)
+      let body = buffer.toArray()
+      guard let request = unsafe RangeRequest(body.span.bytes) else { preconditionFailure("the body is valid") }
+      return (.getRange(request), body)
+    case (.entry, .put):
+      let key = try key(bytes)
+      let condition = try condition(bytes)
+      unsafe buffer.appendWrite(
+        kind: .single, expiry: try expiry(bytes), ifAbsent: condition.ifAbsent, ifRevision: condition.ifRevision,
+        key: key.span.bytes, value: bytes.extracting(body))
+      let body = buffer.toArray()
+      guard let write = unsafe WriteRecord(body.span.bytes, at: 0) else { preconditionFailure("the body is valid") }
+      return (.put(write), body)
+    case (.entry, .delete):
+      let key = try key(bytes)
+      let condition = try condition(bytes)
+      guard !condition.ifAbsent else { throw CommandFailure(.illegalArgument, "what is absent can't be deleted") }
+      return (.delete(key: 0..<key.count, condition), key)
+    case (.count, _):
+      let parameters = try HTTPParameters(route.query, of: bytes, names: ["prefix"])
+      let prefix = parameters.bytes("prefix")
+      return (.count(prefix: 0..<prefix.count), prefix)
+    default:
+      let parameters = try HTTPParameters(
+        route.query, of: bytes, names: ["prefix", "after", "limit", "offset", "reverse", "values"])
+      let limit = try parameters.number("limit", in: 1...HTTPParameters.maxLimit) ?? HTTPParameters.defaultLimit
+      let prefix = parameters.bytes("prefix")
+      let after = parameters.has("after") ? parameters.bytes("after") : nil
+      try Self.checkSizes(prefix, after)
+      let (reverse, values) = (try parameters.flag("reverse"), try parameters.flag("values"))
+      let page = (limit: UInt32(limit), offset: UInt64(try parameters.number("offset", in: 0...Int.max) ?? 0))
+      if let after {
+        unsafe buffer.appendScan(
+          page: page, prefix: prefix.span.bytes, after: after.span.bytes, reverse: reverse, keysOnly: !values)
+      } else {
+        unsafe buffer.appendScan(page: page, prefix: prefix.span.bytes, after: nil, reverse: reverse, keysOnly: !values)
+      }
+      let body = buffer.toArray()
+      guard let scan = unsafe ScanRequest(body.span.bytes, of: .page) else { preconditionFailure("the body is valid") }
+      return (.scan(scan, isPage: true), body)
+    }
+  }
+
+  private static func checkSizes(_ keys: [UInt8]?...) throws(CommandFailure) {
+    for case let key? in keys where key.count > Key.maxSize {
+      throw CommandFailure(.keyInvalid, "a key has at most \(Key.maxSize) bytes, not \(key.count)")
+    }
+  }
+
+  private func key(_ bytes: RawSpan) throws(CommandFailure) -> [UInt8] {
+    let key = try HTTPParameters.decode(route.rest, of: bytes)
+    try Self.checkSizes(key)
+    return key
+  }
+
+  /// The range of a value; nil for all of it. Any other range than one from a position on is ignored, as RFC 9110 §14.2
+  /// permits.
+  private func range(_ bytes: RawSpan) -> (offset: UInt64, count: UInt32)? {
+    guard let field = self[.range] else { return nil }
+    let text = bytes.extracting(field).toString()
+    guard text.hasPrefix("bytes=") else { return nil }
+    let ends = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = UInt64(digits: ends[0]) else { return nil }
+    if ends[1].isEmpty { return (first, .max) }
+    guard let last = UInt64(digits: ends[1]), last >= first, last - first < UInt64(UInt32.max) else { return nil }
+    return (first, UInt32(last - first + 1))
+  }
+
+  /// The milliseconds until an entry that is written expires; 0 for never.
+  private func expiry(_ bytes: RawSpan) throws(CommandFailure) -> UInt64 {
+    guard let field = self[.expiresIn] else { return 0 }
+    guard let number = bytes.extracting(field).decimalNumber, number > 0 else {
+      throw CommandFailure(.illegalArgument, "Larder-Expires-In is a number of milliseconds, at least 1")
+    }
+    return UInt64(number)
+  }
+
+  private func condition(_ bytes: RawSpan) throws(CommandFailure) -> EntryCondition {
+    if let field = self[.ifNoneMatch] {
+      guard bytes.extracting(field).isText("*"), self[.ifMatch] == nil else {
+        throw CommandFailure(.illegalArgument, "the condition of a write is If-Match: \"REVISION\" or If-None-Match: *")
+      }
+      return EntryCondition(ifAbsent: true, ifRevision: nil)
+    }
+    guard let field = self[.ifMatch] else { return EntryCondition() }
+    guard let revision = Self.revision(bytes.extracting(field)) else {
+      throw CommandFailure(.illegalArgument, "If-Match has one revision in quotes, as the ETag of a response")
+    }
+    return EntryCondition(ifAbsent: false, ifRevision: revision)
+  }
+
+  /// The revision in an entity tag; nil if it isn't one.
+  static func revision(_ tag: RawSpan) -> UInt64? {
+    guard tag.byteCount > 2, tag.byte(0) == UInt8(ascii: "\""), tag.byte(tag.byteCount - 1) == UInt8(ascii: "\"")
+    else { return nil }
+    return tag.extracting(1..<tag.byteCount - 1).decimalNumber.flatMap { UInt64(exactly: $0) }
+  }
+
+  /// Whether the client has the entry with a revision already.
+  func isKnown(_ revision: UInt64, _ bytes: RawSpan) -> Bool {
+    guard let field = self[.ifNoneMatch] else { return false }
+    let tags = bytes.extracting(field)
+    if tags.isText("*") { return true }
+    return Self.revision(tags) == revision
+  }
+}
+
+/// The parameters of a query.
+struct HTTPParameters {
+  static let maxLimit = 1_000
+  static let defaultLimit = 100
+
+  private var values: [(name: String, value: [UInt8])] = []
+
+  /// - Parameter names: The parameters that there may be.
+  init(_ query: Range<Int>, of bytes: RawSpan, names: [String]) throws(CommandFailure) {
+    var position = query.lowerBound
+    while position < query.upperBound {
+      let end = (position..<query.upperBound).first { bytes.byte($0) == UInt8(ascii: "&") } ?? query.upperBound
+      let equals = (position..<end).first { bytes.byte($0) == UInt8(ascii: "=") } ?? end
+      let name = String(decoding: try Self.decode(position..<equals, of: bytes, plusIsSpace: true), as: UTF8.self)
+      guard names.contains(name) else {
+        throw CommandFailure(
+          .illegalArgument, "there is no parameter '\(name)': there are \(names.joined(separator: ", "))")
+      }
+      guard !has(name) else { throw CommandFailure(.illegalArgument, "the parameter '\(name)' must not be repeated") }
+      values.append((name, try Self.decode(min(equals + 1, end)..<end, of: bytes, plusIsSpace: true)))
+      position = end + 1
+    }
+  }
+
+  func has(_ name: String) -> Bool { values.contains { $0.name == name } }
+
+  /// The value of a parameter; empty if it isn't there.
+  func bytes(_ name: String) -> [UInt8] { values.first { $0.name == name }?.value ?? [] }
+
+  func number(_ name: String, in range: ClosedRange<Int>) throws(CommandFailure) -> Int? {
+    guard has(name) else { return nil }
+    let text = String(decoding: bytes(name), as: UTF8.self)
+    guard let number = Int(digits: text[...]), range.contains(number) else {
+      let bounds =
+        range.upperBound == .max ? "from \(range.lowerBound) on" : "from \(range.lowerBound) to \(range.upperBound)"
+      throw CommandFailure(.illegalArgument, "'\(name)' is a number \(bounds)")
+    }
+    return number
+  }
+
+  /// Whether a parameter is there and isn't 0.
+  func flag(_ name: String) throws(CommandFailure) -> Bool {
+    guard has(name) else { return false }
+    switch String(decoding: bytes(name), as: UTF8.self) {
+    case "", "1", "true": return true
+    case "0", "false": return false
+    default: throw CommandFailure(.illegalArgument, "'\(name)' is 1 or 0")
+    }
+  }
+
+  /// Decodes percent encoding.
+  /// - Parameter plusIsSpace: Whether a plus stands for a space, as in the queries of forms.
+  static func decode(_ range: Range<Int>, of bytes: RawSpan, plusIsSpace: Bool = false) throws(CommandFailure)
+    -> [UInt8]
+  {
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(range.count)
+    var position = range.lowerBound
+    while position < range.upperBound {
+      let byte = bytes.byte(position)
+      position += 1
+      switch byte {
+      case UInt8(ascii: "%"):
+        guard position + 1 < range.upperBound, let high = digit(bytes.byte(position)),
+          let low = digit(bytes.byte(position + 1))
+        else { throw CommandFailure(.illegalArgument, "a '%' must be followed by two hexadecimal digits") }
+        decoded.append(high << 4 | low)
+        position += 2
+      case UInt8(ascii: "+") where plusIsSpace: decoded.append(0x20)
+      default: decoded.append(byte)
+      }
+    }
+    return decoded
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import Wire
+
+/// Where a request goes: a resource, and the parameters of its query. Ranges are those of the request's bytes, whose
+/// percent encoding is still in them.
+struct HTTPRoute {
+  enum Resource: UInt8 {
+    case unknown
+    /// The server's parts.
+    case stores, stats, slowLog, connections, whoami
+    case health, readiness, metrics
+    /// A store, and its parts.
+    case store, entries, entry, count, tree, find, explain, aggregate, update, indexes, index
+  }
+
+  let resource: Resource
+  /// The name of the store; empty for none.
+  let store: Range<Int>
+  /// What follows the resource: a key, or the name of an index; empty for nothing.
+  let rest: Range<Int>
+  /// What follows the question mark; empty for nothing.
+  let query: Range<Int>
+
+  /// - Parameter target: The path, which begins with a slash, and the query.
+  init(_ target: Range<Int>, of head: RawSpan) {
+    let mark = target.first { head.byte($0) == UInt8(ascii: "?") }
+    let path = target.lowerBound..<(mark ?? target.upperBound)
+    query = mark.map { $0 + 1..<target.upperBound } ?? 0..<0
+    var position = path.lowerBound
+    func next() -> Range<Int> {
+      guard position < path.upperBound else { return 0..<0 }
+      let start = position + 1
+      let end = (start..<path.upperBound).first { head.byte($0) == UInt8(ascii: "/") } ?? path.upperBound
+      position = end
+      return start..<end
+    }
+    let first = head.extracting(next())
+    guard first.isText("v1"), position < path.upperBound else {
+      (resource, store, rest) = (position == path.upperBound ? Self.page(first) : .unknown, 0..<0, 0..<0)
+      return
+    }
+    let second = head.extracting(next())
+    guard second.isText("stores"), position < path.upperBound else {
+      (resource, store, rest) = (position == path.upperBound ? Self.server(second) : .unknown, 0..<0, 0..<0)
+      return
+    }
+    store = next()
+    guard position < path.upperBound else {
+      (resource, rest) = (.store, 0..<0)
+      return
+    }
+    let part = head.extracting(next())
+    guard position < path.upperBound else {
+      (resource, rest) = (Self.store(part), 0..<0)
+      return
+    }
+    rest = position + 1..<path.upperBound
+    resource = part.isText("entries") ? .entry : part.isText("indexes") ? .index : .unknown
+  }
+
+  private static func page(_ name: RawSpan) -> Resource {
+    if name.isText("healthz") { return .health }
+    if name.isText("readyz") { return .readiness }
+    return name.isText("metrics") ? .metrics : .unknown
+  }
+
+  private static func server(_ name: RawSpan) -> Resource {
+    if name.isText("stores") { return .stores }
+    if name.isText("stats") { return .stats }
+    if name.isText("slow-log") { return .slowLog }
+    if name.isText("connections") { return .connections }
+    return name.isText("whoami") ? .whoami : .unknown
+  }
+
+  private static func store(_ name: RawSpan) -> Resource {
+    if name.isText("entries") { return .entries }
+    if name.isText("count") { return .count }
+    if name.isText("tree") { return .tree }
+    if name.isText("find") { return .find }
+    if name.isText("explain") { return .explain }
+    if name.isText("aggregate") { return .aggregate }
+    if name.isText("update") { return .update }
+    return name.isText("indexes") ? .indexes : .unknown
+  }
+
+  /// The methods of the resource, as the field `Allow` names them.
+  var allowed: String {
+    switch resource {
+    case .unknown: ""
+    case .stores, .stats, .slowLog, .connections, .whoami, .health, .readiness, .metrics, .entries, .count, .tree:
+      "GET, HEAD"
+    case .store, .entry: "GET, HEAD, PUT, DELETE"
+    case .find, .explain, .aggregate, .update: "POST"
+    case .indexes: "GET, HEAD, POST"
+    case .index: "DELETE"
+    }
+  }
+
+  /// Whether requests are executed under the lock of the store.
+  var isOnEntries: Bool { resource == .entry || resource == .entries || resource == .count || resource == .tree }
+
+  /// The operation that a request counts as, and whose right it needs; `hello` if there is none.
+  func operation(_ method: HTTPMethod) -> Operation {
+    switch (resource, method) {
+    case (.stores, .get), (.stores, .head): .storeList
+    case (.stats, .get), (.stats, .head), (.store, .get), (.store, .head): .stats
+    case (.slowLog, .get), (.slowLog, .head): .slowLog
+    case (.connections, .get), (.connections, .head): .connections
+    case (.whoami, .get), (.whoami, .head): .whoami
+    case (.health, .get), (.health, .head), (.readiness, .get), (.readiness, .head): .ping
+    case (.metrics, .get), (.metrics, .head): .stats
+    case (.store, .put): .storeCreate
+    case (.store, .delete): .storeDrop
+    case (.entries, .get), (.entries, .head), (.tree, .get), (.tree, .head): .page
+    case (.count, .get), (.count, .head): .count
+    case (.entry, .get), (.entry, .head): .get
+    case (.entry, .put): .put
+    case (.entry, .delete): .delete
+    case (.find, .post), (.explain, .post): .find
+    case (.aggregate, .post): .aggregate
+    case (.update, .post): .changeMatching
+    case (.indexes, .get), (.indexes, .head): .indexList
+    case (.indexes, .post): .indexEnsure
+    case (.index, .delete): .indexDelete
+    default: .hello
+    }
+  }
+}
