@@ -184,7 +184,7 @@ private struct Exchange: ~Copyable {
     var batch = DocumentBatch()
     for index in connection.streams.indices.reversed() {
       guard let job = connection.streams[index].runningJob else { continue }
-      while case .needsTurn = job.takeTurn(&batch) {}
+      while case .needsTurn = job.takeTurn(&batch, on: server.jobs) {}
       session.beginReply(to: job, of: &connection, on: &executor, into: &output)
     }
     return takeOutput()

@@ -20,7 +20,7 @@ extension HTTPCodec {
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
     let isHead = request.method == .head
-    if let refusal = HTTPGate.refusal(of: request, bytes, executor.server.httpHosts) {
+    if let refusal = HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) {
       return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
     }
     let route = request.route
@@ -31,6 +31,9 @@ extension HTTPCodec {
     guard route.operation(request.method) != .hello else {
       let failure = CommandFailure(.unknownOperation, "the methods of this resource are \(route.allowed)")
       return refuse(failure, .methodNotAllowed, isHead: isHead, field: ("Allow", route.allowed), into: &replies)
+    }
+    if let refusal = HTTPGate.refusalOfSite(of: request, bytes) {
+      return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
     }
     guard request.method != .post || request.hasJSON(bytes) else {
       let failure = CommandFailure(.illegalArgument, "the body must be JSON, with 'Content-Type: application/json'")
@@ -95,9 +98,7 @@ extension HTTPCodec {
     switch operation.descriptor.target {
     case .entries:
       let store = try openStore(request, bytes, of: &connection, on: &executor)
-      let opened = connection.stores[1]
-      guard opened?.permitted.contains(request.operation) == true || isPermitted(request, bytes, by: opened?.rights)
-      else {
+      guard let opened = connection.stores[1], permits(request, bytes, on: opened) else {
         return HTTPSession().refuse(
           operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
       }
@@ -128,12 +129,9 @@ extension HTTPCodec {
     }
   }
 
-  private static func isPermitted(_ request: HTTPRequest, _ bytes: RawSpan, by rights: StoreRights?) -> Bool {
-    guard let rights, rights.dependOnKeys, rights.toAny >= request.route.operation(request.method).descriptor.right
-    else {
-      return false
-    }
-    return isPermitted(request, bytes, by: rights)
+  private static func permits(_ request: HTTPRequest, _ bytes: RawSpan, on opened: OpenStores.Opened) -> Bool {
+    opened.permitted.contains(request.operation)
+      || opened.permittedOnKeys.contains(request.operation) && isPermitted(request, bytes, by: opened.rights)
   }
 
   // MARK: Stores

@@ -49,7 +49,8 @@ enum HTTPCodec: Codec {
     executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution? {
     guard connection.httpClient.isServed(by: request, bytes), !map.isDropped,
-      HTTPGate.refusal(of: request, bytes, executor.server.httpHosts) == nil
+      HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) == nil,
+      HTTPGate.refusalOfSite(of: request, bytes) == nil
     else {
       // It is executed again, without a store.
       connection.stores.close(1)

@@ -160,12 +160,12 @@ struct HTTPParameters {
     return number
   }
 
-  /// Whether a parameter is there and isn't 0.
+  /// Whether a parameter is 1; false if it isn't there.
   func flag(_ name: String) throws(CommandFailure) -> Bool {
     guard has(name) else { return false }
     switch String(decoding: bytes(name), as: UTF8.self) {
-    case "", "1", "true": return true
-    case "0", "false": return false
+    case "1": return true
+    case "0": return false
     default: throw CommandFailure(.illegalArgument, "'\(name)' is 1 or 0")
     }
   }

@@ -9,12 +9,17 @@ enum HTTPGate {
     let status: HTTPStatus
   }
 
-  static func refusal(of request: HTTPRequest, _ bytes: RawSpan, _ hosts: HTTPHosts) -> Refusal? {
-    guard let host = request[.host], hosts.contains(bytes.extracting(host)) else {
-      return Refusal(
-        failure: CommandFailure(.notPermitted, "this server is not known by the name in 'Host' (http.hosts)"),
-        status: .misdirected)
-    }
+  /// Returns why a request for a name is refused; nil if the server has the name.
+  static func refusalOfHost(of request: HTTPRequest, _ bytes: RawSpan, _ hosts: HTTPHosts) -> Refusal? {
+    if let host = request[.host], hosts.contains(bytes.extracting(host)) { return nil }
+    return Refusal(
+      failure: CommandFailure(.notPermitted, "this server is not known by the name in 'Host' (http.hosts)"),
+      status: .misdirected)
+  }
+
+  /// Returns why a request is refused that another site may have asked for; nil if none has.
+  static func refusalOfSite(of request: HTTPRequest, _ bytes: RawSpan) -> Refusal? {
+    let host = request[.host] ?? 0..<0
     if let site = request[.fetchSite] {
       let site = bytes.extracting(site)
       guard site.isText("same-origin") || site.isText("none") else { return forbidden("another site has asked for it") }

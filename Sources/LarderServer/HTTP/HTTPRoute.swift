@@ -86,8 +86,10 @@ struct HTTPRoute {
   var allowed: String {
     switch resource {
     case .unknown: ""
-    case .stores, .stats, .slowLog, .connections, .whoami, .health, .readiness, .metrics, .entries, .count, .tree:
+    case .stores, .stats, .slowLog, .connections, .whoami, .health, .readiness, .metrics, .count, .tree:
       "GET, HEAD"
+    // The size of a list isn't known before it is sent.
+    case .entries: "GET"
     case .store, .entry: "GET, HEAD, PUT, DELETE"
     case .find, .explain, .aggregate, .update: "POST"
     case .indexes: "GET, HEAD, POST"
@@ -110,7 +112,7 @@ struct HTTPRoute {
     case (.metrics, .get), (.metrics, .head): .stats
     case (.store, .put): .storeCreate
     case (.store, .delete): .storeDrop
-    case (.entries, .get), (.entries, .head), (.tree, .get), (.tree, .head): .page
+    case (.entries, .get), (.tree, .get), (.tree, .head): .page
     case (.count, .get), (.count, .head): .count
     case (.entry, .get), (.entry, .head): .get
     case (.entry, .put): .put
