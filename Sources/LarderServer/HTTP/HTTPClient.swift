@@ -8,6 +8,9 @@ final class HTTPClient {
   /// The value of `Authorization` that the client has its rights by; empty for none.
   private(set) var authorization: [UInt8] = []
 
+  /// Whether the client knows that the body of its next request is awaited.
+  var wasToldToContinue = false
+
   /// Notes which store is open.
   func didOpen(_ store: RawSpan) { self.store = store.toArray() }
 

@@ -10,6 +10,7 @@ extension HTTPCodec {
     _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
+    connection.httpClient.wasToldToContinue = false
     let end = executeNext(request, bytes, of: &connection, on: &executor, into: &replies)
     if case .replied = end, connection.streams.isEmpty { didReply(to: request, bytes, of: &connection) }
     return end
@@ -276,6 +277,17 @@ extension HTTPCodec {
 }
 
 extension HTTPCodec {
+  static func replyToBeginning(
+    _ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer
+  ) {
+    let client = connection.httpClient
+    guard !client.wasToldToContinue, let request = HTTPRequest.head(of: bytes), let field = request[.expect],
+      bytes.extracting(field).isText("100-continue", ignoringCase: true)
+    else { return }
+    client.wasToldToContinue = true
+    replies.bytes.append(text: "HTTP/1.1 100 Continue\r\n\r\n")
+  }
+
   static func didReply(to request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection) {
     if request.closesConnection(bytes), connection.phase == .open { connection.phase = .closing }
   }

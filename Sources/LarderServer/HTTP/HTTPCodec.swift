@@ -56,6 +56,7 @@ enum HTTPCodec: Codec {
       connection.stores.close(1)
       throw .deferred
     }
+    connection.httpClient.wasToldToContinue = false
     if request.route.resource == .tree {
       return try appendTree(request, bytes, &map, executor: &executor, into: &replies)
     }
@@ -249,7 +250,11 @@ enum HTTPCodec: Codec {
       replies.bytes.append(json)
       replies.bytes.append(text: "}")
       return true
-    case .change, .incarnation, .lost: preconditionFailure("there are no watches")
+    case .change(let change, let hasValue, let lifetime):
+      return append(HTTPEntry.json(change, hasValue: hasValue, lifetime: lifetime), to: part, into: &replies)
+    case .incarnation(let incarnation):
+      return append(Array("{\"incarnation\":\"\(incarnation)\"}".utf8), to: part, into: &replies)
+    case .lost(let revision): return append(Array("{\"lost\":\"\(revision)\"}".utf8), to: part, into: &replies)
     }
   }
 
@@ -257,6 +262,7 @@ enum HTTPCodec: Codec {
     _ part: StreamPart, through throughRevision: UInt64?, isLast: Bool, into replies: inout ReplyBuffer
   ) {
     let form = HTTPReplyForm(tag: part.tag)
+    if let throughRevision { replies.bytes.append("{\"through\":\"\(throughRevision)\"}\n") }
     if isLast, !form.hasLines, form.kind == .entries { replies.bytes.append(text: "]}") }
     let size = replies.bytes.count - part.payloadStart
     if size == 0 {

@@ -35,6 +35,18 @@ extension HTTPRequest {
       let parameters = try HTTPParameters(route.query, of: bytes, names: ["prefix"])
       let prefix = parameters.bytes("prefix")
       return (.count(prefix: 0..<prefix.count), prefix)
+    case (.changes, _):
+      let parameters = try HTTPParameters(
+        route.query, of: bytes, names: ["prefix", "from", "incarnation", "values"])
+      let prefix = parameters.bytes("prefix")
+      try Self.checkSizes(prefix)
+      // The incarnation is always of interest, so that a client can go on later.
+      unsafe buffer.appendWatch(
+        from: try parameters.revision("from") ?? 0, incarnation: try parameters.revision("incarnation") ?? 0,
+        prefix: prefix.span.bytes, keysOnly: !(try parameters.flag("values")))
+      let body = buffer.toArray()
+      guard let watch = unsafe WatchRequest(body.span.bytes) else { preconditionFailure("the body is valid") }
+      return (.watch(watch), body)
     default:
       let parameters = try HTTPParameters(
         route.query, of: bytes, names: ["prefix", "after", "limit", "offset", "reverse", "values"])
@@ -156,6 +168,14 @@ struct HTTPParameters {
       let bounds =
         range.upperBound == .max ? "from \(range.lowerBound) on" : "from \(range.lowerBound) to \(range.upperBound)"
       throw CommandFailure(.illegalArgument, "'\(name)' is a number \(bounds)")
+    }
+    return number
+  }
+
+  func revision(_ name: String) throws(CommandFailure) -> UInt64? {
+    guard has(name) else { return nil }
+    guard let number = UInt64(digits: String(decoding: bytes(name), as: UTF8.self)[...]) else {
+      throw CommandFailure(.illegalArgument, "'\(name)' is a number, as in an earlier reply")
     }
     return number
   }

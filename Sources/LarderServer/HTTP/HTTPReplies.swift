@@ -19,6 +19,8 @@ struct HTTPReplyForm {
     case entries, documents, rows
     /// The plan of a find.
     case explanation
+    /// The changes of a store, which are always lines.
+    case watch
     /// How a store or an index was made.
     case creation
     case changes
@@ -32,7 +34,7 @@ struct HTTPReplyForm {
 
   init(_ request: HTTPRequest) {
     isHead = request.method == .head
-    hasLines = request.wantsLines
+    hasLines = request.wantsLines || request.route.resource == .changes
     kind =
       switch (request.route.resource, request.method) {
       case (.entry, .get), (.entry, .head): .value
@@ -42,6 +44,7 @@ struct HTTPReplyForm {
       case (.entries, _): .entries
       case (.find, _): .documents
       case (.explain, _): .explanation
+      case (.changes, _): .watch
       case (.aggregate, _): .rows
       case (.update, _): .changes
       case (.store, .put), (.indexes, .post): .creation
@@ -247,6 +250,33 @@ enum HTTPEntry {
     if hasValue, entry.valueByteCount <= maxListedSize, let value = unsafe entry.value {
       text.append(UInt8(ascii: ","))
       unsafe append("value", value, to: &text)
+    }
+    text.append(UInt8(ascii: "}"))
+    return text
+  }
+
+  /// Returns a change as JSON.
+  static func json(_ change: ChangeView, hasValue: Bool, lifetime: UInt64) -> [UInt8] {
+    let name =
+      switch change.kind {
+      case .single, .list: "put"
+      case .delete: "delete"
+      case .deleteAll: "deleteAll"
+      case .expiry: "expiry"
+      }
+    var text = Array("{\"change\":\"\(name)\",\"revision\":\"\(change.revision)\"".utf8)
+    if change.kind != .deleteAll {
+      text.append(UInt8(ascii: ","))
+      unsafe append("key", change.key, to: &text)
+    }
+    if case .list = change.kind { text += ",\"isList\":true".utf8 }
+    if lifetime != 0 { text += ",\"expiresIn\":\(lifetime)".utf8 }
+    if name == "put" {
+      text += ",\"size\":\(unsafe change.value.count)".utf8
+      if hasValue, unsafe change.value.count <= maxListedSize {
+        text.append(UInt8(ascii: ","))
+        unsafe append("value", change.value, to: &text)
+      }
     }
     text.append(UInt8(ascii: "}"))
     return text

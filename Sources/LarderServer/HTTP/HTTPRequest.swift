@@ -117,6 +117,12 @@ struct HTTPRequest: EncodedRequest {
     } catch { return .invalid(error) }
   }
 
+  /// Returns the request whose head is complete at the beginning of input, and valid; nil if there is none.
+  static func head(of input: RawSpan) -> HTTPRequest? {
+    guard let size = headSize(of: input) else { return nil }
+    return try? HTTPRequest(input.extracting(..<size))
+  }
+
   private static func refusal(_ message: String) -> RequestScan<HTTPRequest> {
     .invalid(CommandFailure(.malformed, message))
   }

@@ -9,7 +9,7 @@ struct HTTPRoute {
     case stores, stats, slowLog, connections, whoami
     case health, readiness, metrics
     /// A store, and its parts.
-    case store, entries, entry, count, tree, find, explain, aggregate, update, indexes, index
+    case store, entries, entry, count, tree, changes, find, explain, aggregate, update, indexes, index
   }
 
   let resource: Resource
@@ -75,6 +75,7 @@ struct HTTPRoute {
     if name.isText("entries") { return .entries }
     if name.isText("count") { return .count }
     if name.isText("tree") { return .tree }
+    if name.isText("changes") { return .changes }
     if name.isText("find") { return .find }
     if name.isText("explain") { return .explain }
     if name.isText("aggregate") { return .aggregate }
@@ -89,7 +90,7 @@ struct HTTPRoute {
     case .stores, .stats, .slowLog, .connections, .whoami, .health, .readiness, .metrics, .count, .tree:
       "GET, HEAD"
     // The size of a list isn't known before it is sent.
-    case .entries: "GET"
+    case .entries, .changes: "GET"
     case .store, .entry: "GET, HEAD, PUT, DELETE"
     case .find, .explain, .aggregate, .update: "POST"
     case .indexes: "GET, HEAD, POST"
@@ -98,7 +99,12 @@ struct HTTPRoute {
   }
 
   /// Whether requests are executed under the lock of the store.
-  var isOnEntries: Bool { resource == .entry || resource == .entries || resource == .count || resource == .tree }
+  var isOnEntries: Bool {
+    switch resource {
+    case .entry, .entries, .count, .tree, .changes: true
+    default: false
+    }
+  }
 
   /// The operation that a request counts as, and whose right it needs; `hello` if there is none.
   func operation(_ method: HTTPMethod) -> Operation {
@@ -114,6 +120,7 @@ struct HTTPRoute {
     case (.store, .delete): .storeDrop
     case (.entries, .get), (.tree, .get), (.tree, .head): .page
     case (.count, .get), (.count, .head): .count
+    case (.changes, .get): .watch
     case (.entry, .get), (.entry, .head): .get
     case (.entry, .put): .put
     case (.entry, .delete): .delete

@@ -94,6 +94,9 @@ protocol Codec {
   /// - Parameter request: The request's tag; nil for a notice, the connection's last reply.
   static func append(_ failure: CommandFailure, to request: UInt32?, into bytes: inout ByteBuffer)
 
+  /// Replies to the beginning of a request, whose rest the client may hold back until then.
+  static func replyToBeginning(_ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer)
+
   /// Notes that a request whose command was translated has got its whole reply.
   static func didReply(to request: Request, _ bytes: RawSpan, of connection: inout Connection)
 
@@ -136,6 +139,10 @@ extension Codec {
   static func translatedCommand(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> (Command, [UInt8]) {
     preconditionFailure("commands are decoded from their requests")
   }
+
+  static func replyToBeginning(
+    _ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer
+  ) {}
 
   static func didReply(to request: Request, _ bytes: RawSpan, of connection: inout Connection) {}
 

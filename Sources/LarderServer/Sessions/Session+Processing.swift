@@ -69,7 +69,9 @@ extension Session {
     while connection.executes, !connection.waits.isDeferred, !connection.waits.mustWait, replies.count < maxReplyBytes {
       let maxSize = C.maxRequestSize(executor.limits, isGreeting: connection.phase == .greeting)
       switch C.scan(bytes, at: position, maxSize: maxSize) {
-      case .partial: return position
+      case .partial:
+        C.replyToBeginning(bytes.extracting(position...), of: &connection, into: &replies)
+        return position
       case .invalid(let failure): end(&connection, failure.code, failure.message, on: &executor, into: &replies)
       case .request(let request):
         let opened = connection.stores[request.store]

@@ -237,7 +237,9 @@ extension Session {
       switch cause {
       case .lackOfCredit:
         let isOverdue = !stream.isWatch && stream.lastSent + timeout.wholeMilliseconds <= now
-        guard stream.credit <= 0, inputHasEnded || isOverdue else { continue }
+        // A client that can't cancel a watch closes its connection instead.
+        let isLeft = stream.isWatch && stream.isAwaited && inputHasEnded
+        guard stream.credit <= 0 && (inputHasEnded || isOverdue) || isLeft else { continue }
         failure = CommandFailure(
           .answerExpired,
           inputHasEnded

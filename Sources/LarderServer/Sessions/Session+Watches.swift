@@ -30,7 +30,8 @@ extension Session {
     }
     connection.open(
       ReplyStream(
-        tag: request.tag, operation: .watch, isAwaited: false, store: store, snapshot: nil, remainder: .changes(watch),
+        tag: request.tag, operation: .watch, isAwaited: C.isOrdered, store: store, snapshot: nil,
+        remainder: .changes(watch),
         credit: connection.credit - (replies.bytes.count - part.start), now: executor.now))
     return .done
   }

@@ -71,6 +71,21 @@ extension TestClient {
     return HTTPAnswer(status: status, fields: fields, body: try receive(byteCount: length))
   }
 
+  /// Returns the next chunk of a response, whose head has been read.
+  func chunk() throws -> String {
+    let size = try #require(Int(try headLine(), radix: 16))
+    let text = String(decoding: try receive(byteCount: size), as: UTF8.self)
+    #expect(try headLine().isEmpty)
+    return text
+  }
+
+  /// Reads the head of a response, and returns its first line.
+  func head() throws -> String {
+    let first = try headLine()
+    while try !headLine().isEmpty {}
+    return first
+  }
+
   private func headLine() throws -> String {
     var line: [UInt8] = []
     while !line.suffix(2).elementsEqual([13, 10]) { line += try receive(byteCount: 1) }

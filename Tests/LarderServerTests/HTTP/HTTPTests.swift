@@ -184,6 +184,41 @@ extension ServerTests {
       }
     }
 
+    // MARK: Changes
+
+    @Test func `changes are sent as they happen, and can be resumed`() throws {
+      let server = try TestServer(speaking: .http)
+      let (client, watcher) = (try TestClient(server.address), try TestClient(server.address))
+      let path = Self.store + "/entries/"
+      #expect(try client.request("PUT", path + "a1", [:], Array("x".utf8)).status == 204)
+      try watcher.send(TestClient.encodedRequest("GET", Self.store + "/changes?values=1&prefix=a"))
+      #expect(try watcher.head() == "HTTP/1.1 200 OK")
+      let first = try watcher.chunk().split(separator: "\n").map { try JSONValue(parsing: String($0)) }
+      let incarnation = "\(try #require(first[0]["incarnation"]))".dropFirst().dropLast()
+      #expect(first[1]["through"] == "1")
+      #expect(try client.request("PUT", path + "b", [:], [1]).status == 204)
+      #expect(try client.request("PUT", path + "a2", ["Larder-Expires-In": "60000"], [0xFF]).status == 204)
+      let put = try watcher.chunk()
+      #expect(put.hasPrefix(#"{"change":"put","revision":"3","key":"a2","expiresIn":"#), "\(put)")
+      #expect(put.hasSuffix("\"size\":1,\"value64\":\"/w==\"}\n{\"through\":\"3\"}\n"), "\(put)")
+      #expect(try client.request("DELETE", path + "a1").status == 204)
+      #expect(try watcher.chunk() == "{\"change\":\"delete\",\"revision\":\"4\",\"key\":\"a1\"}\n{\"through\":\"4\"}\n")
+      let other = try TestClient(server.address)
+      try other.send(TestClient.encodedRequest("GET", Self.store + "/changes?from=4&incarnation=\(incarnation)"))
+      #expect(try other.head() == "HTTP/1.1 200 OK")
+      var text = try other.chunk()
+      while !text.contains("\"through\":\"4\"") { text += try other.chunk() }
+      #expect(text.contains(#"{"change":"delete","revision":"4","key":"a1"}"#), "\(text)")
+      try client.send(TestClient.encodedRequest("GET", Self.store + "/changes?from=4&incarnation=5"))
+      let lost = try client.answer().text
+      #expect(lost.contains("\"lost\":\"4\"") && lost.contains("changesLost"), "\(lost)")
+      // A client that has left is not served any longer.
+      watcher.endSending()
+      other.endSending()
+      #expect(try eventually { try client.request("GET", Self.store).json["figures"]?["watches"] == 0 })
+      #expect(try eventually { try client.request("GET", "/v1/stats").json["figures"]?["connections"] == 1 })
+    }
+
     // MARK: The server
 
     @Test func `stores are made, described and dropped`() throws {
@@ -268,6 +303,21 @@ extension ServerTests {
         #expect(try client.answer().text.contains(#""value":"a value""#), "split at \(split)")
         #expect(try client.answer().status == 204, "split at \(split)")
       }
+    }
+
+    @Test func `a client that waits for it is told to send its body`() throws {
+      let server = try TestServer(speaking: .http)
+      let client = try TestClient(server.address)
+      for _ in 0..<3 {
+        try client.send(
+          TestClient.encodedRequest(
+            "PUT", Self.store + "/entries/k", ["Expect": "100-continue", "Content-Length": "70000"]))
+        #expect(try client.head() == "HTTP/1.1 100 Continue")
+        try client.send([UInt8](repeating: 1, count: 35_000))
+        try client.send([UInt8](repeating: 1, count: 35_000))
+        #expect(try client.answer().status == 204)
+      }
+      #expect(try client.request("GET", Self.store + "/entries/k").body.count == 70_000)
     }
 
     @Test func `a connection that asks for it ends after the response`() throws {
