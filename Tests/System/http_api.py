@@ -1,0 +1,122 @@
+"""Checks the API over HTTP with clients of others: schemathesis, which sends what `Protocol/http.yaml` describes and what it
+doesn't, curl, and Python's http.client.
+
+    python3 http_api.py --server PATH       starts this larderd in a temporary directory and stops it afterwards
+
+Requires `schemathesis` from PyPI, beside this Python, and curl. Prints how many checks passed and exits with status 1 if any
+failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+from brief_case import BriefCase, clip, run
+from larder import Client
+from server_process import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+CHANGING = {"X-Larder": "1"}
+
+
+class HTTPChecks(BriefCase):
+    address: str
+    port: int
+
+    def connect(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_description(self) -> None:
+        """What is described is served as described, and nothing makes the server fail."""
+        outcome = subprocess.run(
+            [
+                Path(sys.executable).parent / "schemathesis", "run", ROOT / "Protocol" / "http.yaml",
+                "--url", f"http://127.0.0.1:{self.port}", "--max-examples", "50", "--request-timeout", "5", "--no-color",
+                # A response without an end.
+                "--exclude-path-regex", "changes$",
+                # The server accepts more than is described, such as unknown fields, and refuses what depends on entries.
+                "--exclude-checks", "positive_data_acceptance,negative_data_rejection",
+            ],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False,
+        )  # fmt: skip
+        self.assertEqual(outcome.returncode, 0, clip(outcome.stdout, 4_000))
+
+    def test_large_values(self) -> None:
+        url = f"http://127.0.0.1:{self.port}/v1/stores/films/entries/large"
+        value = os.urandom(5 << 20)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(value)
+            file.flush()
+            upload = ["curl", "-sSf", "-H", "X-Larder: 1", "-T", file.name, url]
+            subprocess.run(upload, check=True, timeout=30)
+        download = subprocess.run(["curl", "-sSf", url], check=True, timeout=30, stdout=subprocess.PIPE)
+        self.assertEqual(download.stdout, value)
+
+    def test_requests_of_one_connection(self) -> None:
+        connection = self.connect()
+        for number in range(200):
+            path = f"/v1/stores/films/entries/number/{number}"
+            connection.request("PUT", path, body=b"%d" % number, headers=CHANGING)
+            response = connection.getresponse()
+            self.assertEqual((response.status, response.read()), (204, b""))
+            connection.request("GET", path)
+            self.assertEqual(connection.getresponse().read(), b"%d" % number)
+        connection.request("GET", "/v1/stores/films/count?prefix=number/")
+        self.assertEqual(json.load(connection.getresponse()), {"count": 200})
+
+    def test_changes_of_native_clients(self) -> None:
+        watcher = self.connect()
+        watcher.request("GET", "/v1/stores/films/changes?prefix=watched")
+        response = watcher.getresponse()
+        lines = [json.loads(response.readline()) for _ in range(2)]
+        self.assertEqual([set(line) for line in lines], [{"incarnation"}, {"through"}])
+
+        def write() -> None:
+            with Client(self.address) as client:
+                store = client.open("films")
+                for number in range(1_000):
+                    store.put(f"watched{number:04}", b"x" * 100)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        keys: list[str] = []
+        while len(keys) < 1_000:
+            line = json.loads(response.readline())
+            if "key" in line:
+                keys.append(line["key"])
+        writer.join()
+        self.assertEqual(keys, [f"watched{number:04}" for number in range(1_000)])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the API over HTTP.")
+    parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="larder-http-") as directory:
+        server = Server(options.server.resolve(), Path(directory), "--listen", "http:127.0.0.1:0", "--store", "films=memory")
+        try:
+            server.wait_until_ready()
+            found = re.search(r"listening address=tcp:127\.0\.0\.1:(\d+)", server.log())
+            assert found, server.log()
+            HTTPChecks.port, HTTPChecks.address = int(found[1]), server.address
+            passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(HTTPChecks))
+        finally:
+            server.kill()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
