@@ -66,7 +66,7 @@ extension ServerTests {
         #expect(try get(address, "/readyz").hasSuffix("\r\n\r\nok\n"))
         #expect(try get(address, "/").hasPrefix("HTTP/1.1 404 "))
         let client = try HTTPClient(address)
-        client.send("DELETE /metrics HTTP/1.1\r\n\r\n")
+        client.send("DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         let reply = try #require(client.readToEnd())
         #expect(reply.hasPrefix("HTTP/1.1 405 ") && reply.contains("\r\nAllow: GET, HEAD\r\n"))
       }
@@ -79,7 +79,8 @@ extension ServerTests {
           let client = try HTTPClient(address)
           client.send("HEAD \(path) HTTP/1.1\r\nHost: a\r\n\r\n")
           let head = try #require(client.readToEnd())
-          #expect(head.hasSuffix("\r\nConnection: close\r\n\r\n") && head.contains("\r\nContent-Length: "))
+          #expect(head.hasSuffix("\r\n\r\n") && head.contains("\r\nContent-Length: "))
+          #expect(head.contains("\r\nConnection: close\r\n"))
           #expect(head.prefix { $0 != "\r\n" } == page.prefix { $0 != "\r\n" })
         }
       }
@@ -92,7 +93,7 @@ extension ServerTests {
         for client in slow { client.send("GET /metr") }
         #expect(try get(address, "/healthz").hasSuffix("ok\n"))
         let more = try (0..<5).map { _ in try HTTPClient(address) }
-        for client in more { client.send("GET /healthz HTTP/1.1\r\n\r\n") }
+        for client in more { client.send("GET /healthz HTTP/1.0\r\n\r\n") }
         for client in more { #expect(client.readToEnd()?.hasSuffix("ok\n") == true) }
         for client in slow { #expect(client.readToEnd() == "") }
       }
@@ -129,42 +130,5 @@ final class HTTPClient {
       }
     }
     return nil
-  }
-}
-
-@Suite struct HTTPExchangeTests {
-  private func step(_ text: String) -> HTTPExchange.Step {
-    var exchange = HTTPExchange()
-    return exchange.receive(Array(text.utf8))
-  }
-
-  @Test func `a request is parsed however it is split`() {
-    let request = Array("GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept:text/plain\r\n\r\n".utf8)
-    for cut in 0..<request.count {
-      var exchange = HTTPExchange()
-      #expect(exchange.receive(request[..<cut]) == .incomplete)
-      #expect(exchange.receive(request[cut...]) == .get("/metrics"))
-    }
-    #expect(step("GET / HTTP/1.0\r\n\r\n") == .get("/"))
-    #expect(step("HEAD /a?b HTTP/1.1\r\n\r\n") == .head("/a"))
-    #expect(step("GET /a HTTP/1.1\r\nContent-Length: 0\r\n\r\nwhatever follows") == .get("/a"))
-  }
-
-  @Test func `any other HTTP request is refused`() {
-    let refused: [(request: String, status: HTTPExchange.Status)] = [
-      ("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", .notAllowed),
-      ("OPTIONS / HTTP/1.1\r\n\r\n", .notAllowed), ("get / HTTP/1.1\r\n\r\n", .notAllowed),
-      ("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n", .badRequest),
-      ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", .badRequest),
-      ("GET / HTTP/2\r\n\r\n", .versionNotSupported),
-      ("GET  / HTTP/1.1\r\n\r\n", .badRequest), ("GET http://a/ HTTP/1.1\r\n\r\n", .badRequest),
-      ("GET /\r\n\r\n", .badRequest), ("\r\n\r\n", .badRequest), ("GET / HTTP/1.1\r\nno colon\r\n\r\n", .badRequest),
-      ("GET / HTTP/1.1\r\nA : b\r\n\r\n", .badRequest), ("GET / HTTP/1.1\r\n: b\r\n\r\n", .badRequest),
-      ("GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", .badRequest), ("GET /\0 HTTP/1.1\r\n\r\n", .badRequest),
-      ("GET /é HTTP/1.1\r\n\r\n", .badRequest),
-      ("GET / HTTP/1.1\r\nA: \(String(repeating: "a", count: 8_192))\r\n\r\n", .tooLong),
-      (String(repeating: "a", count: 8_193), .tooLong),
-    ]
-    for (request, status) in refused { #expect(step(request) == .refused(status), "\(request.prefix(40))") }
   }
 }

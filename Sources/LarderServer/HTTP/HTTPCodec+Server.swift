@@ -40,11 +40,8 @@ extension HTTPCodec {
       let failure = CommandFailure(.illegalArgument, "the body must be JSON, with 'Content-Type: application/json'")
       return refuse(failure, .unsupportedMediaType, into: &replies)
     }
-    if route.resource == .health || route.resource == .readiness {
-      let report = route.resource == .health ? (isReady: true, line: "ok") : executor.server.readinessReport
-      replies.bytes.appendResponse(
-        report.isReady ? .ok : .unavailable, Array("\(report.line)\n".utf8), type: "text/plain; charset=utf-8",
-        isHead: isHead)
+    if route.isPage, route.resource != .metrics {
+      executor.server.appendPage(request, into: &replies.bytes)
       return .done
     }
     if let failure = authorize(request, bytes, &connection, on: &executor) {
@@ -233,8 +230,7 @@ extension HTTPCodec {
       }
       return end
     case .metrics:
-      replies.bytes.appendResponse(
-        .ok, executor.server.metrics(), type: ServerState.metricsType, isHead: request.method == .head)
+      executor.server.appendPage(request, into: &replies.bytes)
       return .done
     case .stats: return append(.object(["figures": executor.server.figures().json]), request, into: &replies)
     case .slowLog: return append(.object(["wakeups": .array(executor.slowLog().map(\.json))]), request, into: &replies)
@@ -296,7 +292,7 @@ extension HTTPCodec {
 extension HTTPRequest {
   /// Whether the client wants no other response on the connection.
   func closesConnection(_ bytes: RawSpan) -> Bool {
-    self[.connection].map { bytes.extracting($0).isText("close", ignoringCase: true) } ?? false
+    isOld || self[.connection].map { bytes.extracting($0).isText("close", ignoringCase: true) } == true
   }
 
   /// Whether the body is said to be JSON.

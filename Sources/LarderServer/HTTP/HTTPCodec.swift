@@ -41,7 +41,7 @@ enum HTTPCodec: Codec {
   }
 
   static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
-    HTTPClient()
+    HTTPClientState()
   }
 
   static func executeOnEntries(

@@ -197,8 +197,12 @@ extension ByteBuffer {
   }
 
   /// Appends a whole response.
-  mutating func appendResponse(_ status: HTTPStatus, _ body: [UInt8], type: StaticString, isHead: Bool) {
+  /// - Parameter isLast: Whether the connection ends with it.
+  mutating func appendResponse(
+    _ status: HTTPStatus, _ body: [UInt8], type: StaticString, isHead: Bool, isLast: Bool = false
+  ) {
     beginResponse(status, type: type)
+    if isLast { append(text: "Connection: close\r\n") }
     appendField("Content-Length", body.count)
     endHead()
     if !isHead { append(body) }

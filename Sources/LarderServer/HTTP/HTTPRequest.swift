@@ -70,6 +70,8 @@ struct HTTPRequest: EncodedRequest {
 
   let method: HTTPMethod
   let route: HTTPRoute
+  /// Whether it is one of HTTP/1.0, which some who check the server's health speak.
+  let isOld: Bool
   let size: Int
   private let headSize: Int
   /// Whether a list is to be lines of JSON instead of an array.
@@ -149,7 +151,7 @@ struct HTTPRequest: EncodedRequest {
     headSize = head.byteCount
     var position = 0
     let line = try Self.nextLine(of: head, at: &position)
-    (method, route) = try Self.parse(line, of: head)
+    (method, route, isOld) = try Self.parse(line, of: head)
     var fields = InlineArray<15, Slice>(repeating: Slice())
     while true {
       let line = try Self.nextLine(of: head, at: &position)
@@ -165,7 +167,9 @@ struct HTTPRequest: EncodedRequest {
     }
     guard position == head.byteCount else { throw Self.malformed("a line must end with CR LF") }
     self.fields = fields
-    guard fields[Int(HTTPField.host.rawValue)].start != 0 else { throw Self.malformed("the field 'Host' is missing") }
+    guard isOld || fields[Int(HTTPField.host.rawValue)].start != 0 else {
+      throw Self.malformed("the field 'Host' is missing")
+    }
     guard fields[Int(HTTPField.transferEncoding.rawValue)].start == 0 else {
       throw Self.malformed("send the body with Content-Length: Transfer-Encoding is not supported")
     }
@@ -200,12 +204,9 @@ struct HTTPRequest: EncodedRequest {
 
   private static func parse(
     _ line: Range<Int>, of head: RawSpan
-  ) throws(CommandFailure) -> (HTTPMethod, HTTPRoute) {
+  ) throws(CommandFailure) -> (HTTPMethod, HTTPRoute, isOld: Bool) {
     let spaces = line.filter { head.byte($0) == 0x20 }
     guard spaces.count == 2 else { throw malformed("a request begins with a method, a path and HTTP/1.1") }
-    guard head.extracting(spaces[1] + 1..<line.upperBound).isText("HTTP/1.1") else {
-      throw malformed("this server speaks HTTP/1.1")
-    }
     let word = line.lowerBound..<spaces[0]
     guard !word.isEmpty, word.allSatisfy({ isTokenByte(head.byte($0)) }) else {
       throw malformed("a request begins with a method, a path and HTTP/1.1")
@@ -214,7 +215,11 @@ struct HTTPRequest: EncodedRequest {
     guard !target.isEmpty, head.byte(target.lowerBound) == UInt8(ascii: "/") else {
       throw malformed("the target of a request must begin with '/'")
     }
-    return (HTTPMethod(head.extracting(word)), HTTPRoute(target, of: head))
+    let route = HTTPRoute(target, of: head)
+    let version = head.extracting(spaces[1] + 1..<line.upperBound)
+    if version.isText("HTTP/1.1") { return (HTTPMethod(head.extracting(word)), route, false) }
+    guard version.isText("HTTP/1.0"), route.isPage else { throw malformed("this server speaks HTTP/1.1") }
+    return (HTTPMethod(head.extracting(word)), route, true)
   }
 
   /// Returns the ranges of a field's name and value.

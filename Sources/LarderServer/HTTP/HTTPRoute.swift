@@ -98,6 +98,9 @@ struct HTTPRoute {
     }
   }
 
+  /// Whether it is one of those that programs ask for which watch the server.
+  var isPage: Bool { resource == .health || resource == .readiness || resource == .metrics }
+
   /// Whether requests are executed under the lock of the store.
   var isOnEntries: Bool {
     switch resource {

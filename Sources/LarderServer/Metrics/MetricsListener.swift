@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import Platform
+import Wire
 
 /// Serves `/metrics`, `/healthz` and `/readyz` over HTTP, on a thread of its own that no worker waits for.
 ///
@@ -70,9 +71,9 @@ final class MetricsListener: Sendable {
 private final class MetricsConnection {
   private let socket: Descriptor
   let deadline: UInt64
-  private var exchange = HTTPExchange()
-  /// The part of the response that has not been sent; nil if there is no response yet.
-  private var output: ArraySlice<UInt8>?
+  private var input: [UInt8] = []
+  /// The part of the response that has not been sent.
+  private var output = ByteBuffer()
   private(set) var isDone = false
 
   init(_ socket: consuming Descriptor, deadline: UInt64) {
@@ -81,37 +82,51 @@ private final class MetricsConnection {
   }
 
   var number: Int32 { socket.number }
-  var events: Int16 { Int16(output == nil ? POLLIN : POLLOUT) }
+  var events: Int16 { Int16(output.isEmpty ? POLLIN : POLLOUT) }
 
   /// Does what can be done without waiting.
   func advance(_ state: ServerState) {
-    if output == nil { receive(state) }
-    if output != nil { send() }
+    if output.isEmpty { receive(state) }
+    if !output.isEmpty { send() }
   }
 
   private func receive(_ state: ServerState) {
-    var room = [UInt8](repeating: 0, count: HTTPExchange.maxHeadSize)
+    var room = [UInt8](repeating: 0, count: HTTPRequest.maxHeadSize)
     let transfer = unsafe room.withUnsafeMutableBytes { unsafe socket.receive(into: $0) }
     switch transfer {
     case .moved(0), .failed: isDone = true
     case .wouldBlock: break
     case .moved(let count):
-      switch exchange.receive(room[..<count]) {
-      case .incomplete: break
-      case .refused(let status): output = HTTPResponse(status, line: status.rawValue).bytes[...]
-      case .get(let path): output = state.page(path).bytes[...]
-      case .head(let path): output = state.page(path).head[...]
+      input += room[..<count]
+      let input = input
+      switch unsafe HTTPRequest.scan(input.span.bytes, at: 0, maxSize: HTTPRequest.maxHeadSize) {
+      case .partial: break
+      case .invalid(let failure): output.appendProblem(failure, HTTPStatus(failure.code), isLast: true)
+      case .request(let request): reply(to: request, state)
       }
     }
   }
 
+  /// Makes the only response of the connection.
+  private func reply(to request: HTTPRequest, _ state: ServerState) {
+    let isHead = request.method == .head
+    if !request.route.isPage {
+      let failure = CommandFailure(.notFound, "the pages are /metrics, /healthz and /readyz")
+      output.appendProblem(failure, .notFound, isHead: isHead, isLast: true)
+    } else if !request.method.isSafe {
+      let failure = CommandFailure(.unknownOperation, "the methods of this resource are \(request.route.allowed)")
+      output.appendProblem(
+        failure, .methodNotAllowed, isLast: true, field: (name: "Allow", value: request.route.allowed))
+    } else {
+      state.appendPage(request, isLast: true, into: &output)
+    }
+  }
+
   private func send() {
-    guard let rest = output else { return }
-    let transfer = unsafe rest.withUnsafeBytes { unsafe socket.send($0) }
-    switch transfer {
+    switch unsafe socket.send(output.bytes) {
     case .moved(let count):
-      output = rest.dropFirst(count)
-      guard output?.isEmpty == true else { return }
+      output.consume(count)
+      guard output.isEmpty else { return }
       socket.shutdownSending()
       isDone = true
     case .wouldBlock: break
@@ -133,11 +148,8 @@ extension ServerState {
     return line
   }
 
-  /// The type of the page `/metrics`.
-  static var metricsType: StaticString { "text/plain; version=0.0.4; charset=utf-8" }
-
   /// Whether the server is ready, and the text of the page `/readyz`.
-  var readinessReport: (isReady: Bool, line: String) {
+  private var readinessReport: (isReady: Bool, line: String) {
     switch readiness {
     case .starting: (false, "the server is opening its stores")
     case .ready: (true, readyLine)
@@ -145,15 +157,17 @@ extension ServerState {
     }
   }
 
-  /// Returns the response to a request for a page.
-  fileprivate func page(_ path: String) -> HTTPResponse {
-    switch path {
-    case "/metrics": return HTTPResponse(.ok, type: "\(Self.metricsType)", metrics())
-    case "/healthz": return HTTPResponse(.ok, line: "ok")
-    case "/readyz":
-      let report = readinessReport
-      return HTTPResponse(report.isReady ? .ok : .unavailable, line: report.line)
-    default: return HTTPResponse(.notFound, line: "the pages are /metrics, /healthz and /readyz")
+  /// Appends the response to a request for a page: `/metrics`, `/healthz` or `/readyz`.
+  /// - Parameter isLast: Whether the connection ends with it.
+  func appendPage(_ request: HTTPRequest, isLast: Bool = false, into bytes: inout ByteBuffer) {
+    let isHead = request.method == .head
+    if request.route.resource == .metrics {
+      let type: StaticString = "text/plain; version=0.0.4; charset=utf-8"
+      return bytes.appendResponse(.ok, metrics(), type: type, isHead: isHead, isLast: isLast)
     }
+    let report = request.route.resource == .health ? (isReady: true, line: "ok") : readinessReport
+    bytes.appendResponse(
+      report.isReady ? .ok : .unavailable, Array("\(report.line)\n".utf8), type: "text/plain; charset=utf-8",
+      isHead: isHead, isLast: isLast)
   }
 }

@@ -43,5 +43,13 @@ struct HTTPRequestTests {
     #expect(request.route.resource == resource)
   }
 
+  @Test func `only pages are served to HTTP/1.0`() throws {
+    guard case .request(let request) = scan("GET /readyz HTTP/1.0\r\n\r\n") else { throw Missing() }
+    #expect(request.isOld && request.closesConnection(RawSpan()))
+    for text in ["GET /v1/stores HTTP/1.0\r\nHost: x\r\n\r\n", "GET /readyz HTTP/1.2\r\nHost: x\r\n\r\n"] {
+      guard case .invalid = scan(text) else { throw Missing() }
+    }
+  }
+
   private struct Missing: Error {}
 }

@@ -2,7 +2,7 @@ import Wire
 
 /// What a connection keeps for a client that speaks HTTP: what its latest request was about, so that one like it needs no
 /// preparation. Owned by one `Connection`, and used by its worker.
-final class HTTPClient {
+final class HTTPClientState {
   /// The name in the path of the store that is open; nil if none is.
   private var store: [UInt8]?
   /// The value of `Authorization` that the client has its rights by; empty for none.
@@ -33,8 +33,8 @@ final class HTTPClient {
 }
 
 extension Connection {
-  var httpClient: HTTPClient {
-    guard let client = clientState as? HTTPClient else { preconditionFailure("it is a client of HTTP") }
+  var httpClient: HTTPClientState {
+    guard let client = clientState as? HTTPClientState else { preconditionFailure("it is a client of HTTP") }
     return client
   }
 }
