@@ -45,6 +45,17 @@ enum FuzzedStream {
     return grants
   }()
 
+  /// Returns an open connection to a server, without a socket.
+  static func connect(_ session: any Session, to server: ServerState, now: UInt64) -> Connection {
+    let sharer = Sharer(.anonymous, connection: 1)
+    var connection = Connection(
+      ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
+      server.registry.add(.unknown, now: now), sharer, input: InputMemory(server.buffers, sharer) {},
+      clientState: session.makeClientState(server, mailbox, sharer), now: now)
+    connection.phase = .open
+    return connection
+  }
+
   /// Checks that a stream gets the same replies when it is split in two, and runs it for a client that may only read, and
   /// for one that may only write some keys. The first byte selects where the stream is split.
   /// - Parameters:

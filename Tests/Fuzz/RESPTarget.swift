@@ -51,12 +51,7 @@ private struct RESPExchange: ~Copyable {
     server.accessControl.change(FuzzedStream.policy)
     executor = Executor(server: server, metrics: server.workers[0], mailbox: FuzzedStream.mailbox)
     executor.beginWakeup(now: monotonicMilliseconds())
-    let sharer = Sharer(.anonymous, connection: 1)
-    connection = Connection(
-      ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
-      server.registry.add(.unknown, now: executor.now), sharer, input: InputMemory(server.buffers, sharer) {},
-      clientState: session.makeClientState(server, FuzzedStream.mailbox, sharer), now: executor.now)
-    connection.phase = .open
+    connection = FuzzedStream.connect(session, to: server, now: executor.now)
     connection.grants = grants
     guard let store = try? server.stores.create(name, .init(.memory)) else { fatalError("no store") }
     guard grants.onAll == .read else { return }

@@ -32,6 +32,7 @@ CHANGING = {"X-Larder": "1"}
 class HTTPChecks(BriefCase):
     address: str
     port: int
+    directory: str
 
     def connect(self) -> http.client.HTTPConnection:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
@@ -49,7 +50,8 @@ class HTTPChecks(BriefCase):
                 # The server accepts more than is described, such as unknown fields, and refuses what depends on entries.
                 "--exclude-checks", "positive_data_acceptance,negative_data_rejection",
             ],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False,
+            # It keeps files in its folder.
+            cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False,
         )  # fmt: skip
         self.assertEqual(outcome.returncode, 0, clip(outcome.stdout, 4_000))
 
@@ -110,7 +112,7 @@ def main() -> int:
             server.wait_until_ready()
             found = re.search(r"listening address=tcp:127\.0\.0\.1:(\d+)", server.log())
             assert found, server.log()
-            HTTPChecks.port, HTTPChecks.address = int(found[1]), server.address
+            HTTPChecks.port, HTTPChecks.address, HTTPChecks.directory = int(found[1]), server.address, directory
             passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(HTTPChecks))
         finally:
             server.kill()

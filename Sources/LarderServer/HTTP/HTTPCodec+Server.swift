@@ -104,20 +104,17 @@ extension HTTPCodec {
       return .deferred
     case .namedStore:
       return try executeOnStores(operation, request, bytes, of: &connection, on: &executor, into: &replies)
-    case .documents:
+    case .documents,
+      .storeOrServer where request.route.resource == .store:
       let store = try openStore(request, bytes, of: &connection, on: &executor)
       guard connection.grants.rights(to: store.name).permit(operation.descriptor) else {
         return HTTPSession().refuse(
           operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
+      }
+      if operation == .stats {
+        return try appendFigures(of: store, request, &connection, on: &executor, into: &replies)
       }
       return try executeOnDocuments(operation, request, bytes, of: &connection, store, on: &executor, into: &replies)
-    case .storeOrServer where request.route.resource == .store:
-      let store = try openStore(request, bytes, of: &connection, on: &executor)
-      guard connection.grants.rights(to: store.name).permit(operation.descriptor) else {
-        return HTTPSession().refuse(
-          operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
-      }
-      return try appendFigures(of: store, request, &connection, on: &executor, into: &replies)
     default:
       guard connection.grants.onAll >= operation.descriptor.right else {
         return HTTPSession().refuse(

@@ -6,10 +6,8 @@ import Wire
 struct HTTPReplyForm {
   /// What the outcome of a command becomes.
   enum Kind: UInt8 {
-    /// A problem, whatever happens.
-    case none
-    /// An entry's value.
-    case value
+    /// What follows from the outcome alone.
+    case plain
     /// The revision of a write.
     case write
     /// No content, or that nothing was there.
@@ -19,11 +17,8 @@ struct HTTPReplyForm {
     case entries, documents, rows
     /// The plan of a find.
     case explanation
-    /// The changes of a store, which are always lines.
-    case watch
-    /// How a store or an index was made.
+    /// How a store was made.
     case creation
-    case changes
   }
 
   let kind: Kind
@@ -37,23 +32,20 @@ struct HTTPReplyForm {
     hasLines = request.wantsLines || request.route.resource == .changes
     kind =
       switch (request.route.resource, request.method) {
-      case (.entry, .get), (.entry, .head): .value
       case (.entry, .put): .write
       case (.entry, .delete), (.store, .delete), (.index, .delete): .deletion
       case (.count, _): .count
       case (.entries, _): .entries
       case (.find, _): .documents
       case (.explain, _): .explanation
-      case (.changes, _): .watch
       case (.aggregate, _): .rows
-      case (.update, _): .changes
-      case (.store, .put), (.indexes, .post): .creation
-      default: .none
+      case (.store, .put): .creation
+      default: .plain
       }
   }
 
   init(tag: UInt32) {
-    kind = Kind(rawValue: UInt8(truncatingIfNeeded: tag)) ?? .none
+    kind = Kind(rawValue: UInt8(truncatingIfNeeded: tag)) ?? .plain
     isHead = tag & 1 << 8 != 0
     hasLines = tag & 1 << 9 != 0
   }
@@ -199,9 +191,11 @@ extension ByteBuffer {
   /// Appends a whole response.
   /// - Parameter isLast: Whether the connection ends with it.
   mutating func appendResponse(
-    _ status: HTTPStatus, _ body: [UInt8], type: StaticString, isHead: Bool, isLast: Bool = false
+    _ status: HTTPStatus, _ body: [UInt8], type: StaticString, isHead: Bool, isLast: Bool = false,
+    field: (name: StaticString, value: String)? = nil
   ) {
     beginResponse(status, type: type)
+    if let field { appendField(field.name, field.value) }
     if isLast { append(text: "Connection: close\r\n") }
     appendField("Content-Length", body.count)
     endHead()
@@ -213,13 +207,8 @@ extension ByteBuffer {
     _ failure: CommandFailure, _ status: HTTPStatus, isHead: Bool = false, isLast: Bool = false,
     field: (name: StaticString, value: String)? = nil
   ) {
-    let body = failure.problem(status)
-    beginResponse(status, type: "application/problem+json")
-    if let field { appendField(field.name, field.value) }
-    if isLast { append(text: "Connection: close\r\n") }
-    appendField("Content-Length", body.count)
-    endHead()
-    if !isHead { append(body) }
+    appendResponse(
+      status, failure.problem(status), type: "application/problem+json", isHead: isHead, isLast: isLast, field: field)
   }
 }
 

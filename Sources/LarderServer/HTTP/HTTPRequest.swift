@@ -65,7 +65,7 @@ struct HTTPRequest: EncodedRequest {
     var range: Range<Int> { Int(start)..<Int(start) + Int(count) }
   }
 
-  /// The maximum size of a head, in bytes: a key has up to 4,096 bytes, each of which may take three.
+  /// The maximum size of a head, in bytes. A key of 4,096 bytes takes 12,288 if all of them are percent-encoded.
   static let maxHeadSize = 16 << 10
 
   let method: HTTPMethod
@@ -76,6 +76,7 @@ struct HTTPRequest: EncodedRequest {
   private let headSize: Int
   /// Whether a list is to be lines of JSON instead of an array.
   let wantsLines: Bool
+  /// Where the value of each `HTTPField` is.
   private let fields: InlineArray<15, Slice>
 
   var body: Range<Int> { headSize..<size }

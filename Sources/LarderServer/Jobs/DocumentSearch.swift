@@ -91,7 +91,7 @@ struct DocumentSearch {
 
   // MARK: Dividing
 
-  /// Divides what is left among searches of about the same size, which follow each other.
+  /// Splits the remaining documents into consecutive searches of about the same size.
   /// - Precondition: The documents have been counted.
   mutating func divide(into count: Int) -> [DocumentSearch] {
     let total = self.count ?? 0

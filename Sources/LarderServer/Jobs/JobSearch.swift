@@ -83,7 +83,7 @@ struct JobSearch {
   /// The number of keys and handles that are left and can be divided; nil if they can't, or while it is not known.
   var divisibleCount: Int? { plan != nil && fallback == nil && !documents.visitsGroups ? documents.count : nil }
 
-  /// Divides what is left among searches, which follow each other in the order of the plan.
+  /// Splits the remaining documents into consecutive searches, in the order of the plan.
   mutating func divide(into count: Int) -> [JobSearch] {
     documents.divide(into: count).map { part in
       var search = self

@@ -214,7 +214,7 @@ extension Session {
     return isLast ? .ended : .unfinished
   }
 
-  /// Appends a failure in place of a stream, or of what is left of it.
+  /// Ends a stream with a failure, whether or not a part of it has been sent.
   func append(_ failure: CommandFailure, to stream: ReplyStream, into replies: inout ReplyBuffer) {
     if stream.hasBegun {
       C.append(failure, toBegunStream: stream.tag, into: &replies.bytes)
