@@ -89,6 +89,7 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CLibedit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .target(name: "Basics", swiftSettings: settings),
     .target(name: "Platform", dependencies: ["Basics", "CLinux"], swiftSettings: settings),
@@ -110,11 +111,15 @@ let package = Package(
     .target(
       name: "LarderServer", dependencies: ["Basics", "Documents", "Wire", "Storage", "Tokens", "Platform"],
       swiftSettings: settings),
+    .target(name: "CWebConsole", exclude: ["files"]),
+    .target(
+      name: "WebConsole", dependencies: ["CWebConsole", "CZlib", "Documents", "LarderServer", "YAML"],
+      swiftSettings: settings),
     .target(
       name: "LarderService",
       dependencies: [
         "Basics", "EntryFiles", "LarderServer", "Platform", "PostgresLog", "Replication", "Storage", "Systemd", "TLS",
-        "Tokens", "Wire", "YAML",
+        "Tokens", "WebConsole", "Wire", "YAML",
       ],
       swiftSettings: settings),
     .target(

@@ -2,7 +2,7 @@
 #pragma once
 
 #if !__has_include(<histedit.h>)
-#error "Libedit is missing: sudo apt-get install libedit-dev libpq-dev libsqlite3-dev libssl-dev libsystemd-dev libyaml-dev pkg-config"
+#error "Libedit is missing: sudo apt-get install libedit-dev libpq-dev libsqlite3-dev libssl-dev libsystemd-dev libyaml-dev pkg-config zlib1g-dev"
 #endif
 #include <histedit.h>
 #include <stdio.h>

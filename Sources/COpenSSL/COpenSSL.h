@@ -2,7 +2,7 @@
 #pragma once
 
 #if !__has_include(<openssl/ssl.h>)
-#error "OpenSSL is missing: sudo apt-get install libedit-dev libpq-dev libsqlite3-dev libssl-dev libsystemd-dev libyaml-dev pkg-config"
+#error "OpenSSL is missing: sudo apt-get install libedit-dev libpq-dev libsqlite3-dev libssl-dev libsystemd-dev libyaml-dev pkg-config zlib1g-dev"
 #endif
 #include <openssl/bio.h>
 #include <openssl/crypto.h>

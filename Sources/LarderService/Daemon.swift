@@ -5,6 +5,7 @@ import LarderServer
 import Platform
 import Storage
 import Systemd
+import WebConsole
 
 /// The life of a server as a service, from opening its stores to the last reply. It reports each step to the service
 /// manager and the log. Runs on the main thread.
@@ -71,6 +72,7 @@ package struct Daemon {
     configuration.sockets = passed[.clients] ?? []
     configuration.metricsSockets = passed[.metrics] ?? []
     if configuration.addresses.isEmpty, configuration.sockets.isEmpty { configuration.addresses = [.default] }
+    if configuration.servesHTTP { configuration.httpAssets = try WebConsole.assets() }
     if DescriptorStore.isEnabled { configuration.keep = DescriptorStore.put }
     configuration.kept = adopt(passed[.stored] ?? [], for: configuration)
     let reporter = StartupProgressReporter()

@@ -2,8 +2,8 @@ import CLibYAML
 
 /// A value in a YAML document, with the lines that its parts are in, counted from 1.
 package indirect enum YAMLNode {
-  /// - Parameter isNull: Whether the text stands for no value, as `~` and nothing do.
-  case scalar(String, isNull: Bool, line: Int)
+  /// - Parameter isPlain: Whether the text is without quotes, so that it can stand for something else than a string.
+  case scalar(String, isPlain: Bool, line: Int)
   case list([YAMLNode], line: Int)
   case mapping([(key: YAMLNode, value: YAMLNode)], line: Int)
 
@@ -13,8 +13,13 @@ package indirect enum YAMLNode {
     }
   }
 
+  /// Whether it stands for no value, as `~` and nothing do.
   package var isNull: Bool {
-    if case .scalar(_, isNull: true, _) = self { true } else { false }
+    if case .scalar(let text, isPlain: true, _) = self {
+      ["", "~", "null", "Null", "NULL"].contains(text)
+    } else {
+      false
+    }
   }
 }
 
@@ -33,8 +38,8 @@ package struct YAMLError: Error {
 ///
 /// Safe because the parser and the bytes that it reads are allocated by `init` and freed by `deinit`.
 @safe package struct YAMLParser: ~Copyable {
-  /// The maximum number of lists and mappings inside each other. Settings have two.
-  private static let maxDepth = 16
+  /// The maximum number of lists and mappings inside each other. Settings have two, the description of HTTP about twenty.
+  private static let maxDepth = 32
 
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let bytes: UnsafeMutableBufferPointer<UInt8>
@@ -61,7 +66,7 @@ package struct YAMLError: Error {
 
   /// What the next part of the text is.
   private enum Event {
-    case scalar(String, isNull: Bool)
+    case scalar(String, isPlain: Bool)
     case listStart, mappingStart, end, documentStart, other
   }
 
@@ -91,7 +96,7 @@ package struct YAMLError: Error {
       throw YAMLError(line: start.line, column: nil, reason: "lists or sections are nested too deeply")
     }
     switch start.event {
-    case .scalar(let text, let isNull): return .scalar(text, isNull: isNull, line: start.line)
+    case .scalar(let text, let isPlain): return .scalar(text, isPlain: isPlain, line: start.line)
     case .listStart:
       var items: [YAMLNode] = []
       while let item = try nextNode(depth: depth + 1) { items.append(item) }
@@ -126,8 +131,7 @@ package struct YAMLError: Error {
       try unsafe refuseAnchor(scalar.anchor, line)
       let text = unsafe String(
         decoding: UnsafeBufferPointer(start: scalar.value, count: scalar.length), as: UTF8.self)
-      let isPlain = unsafe scalar.style == YAML_PLAIN_SCALAR_STYLE
-      return (.scalar(text, isNull: isPlain && ["", "~", "null", "Null", "NULL"].contains(text)), line)
+      return unsafe (.scalar(text, isPlain: scalar.style == YAML_PLAIN_SCALAR_STYLE), line)
     case YAML_SEQUENCE_START_EVENT:
       try unsafe refuseAnchor(event.data.sequence_start.anchor, line)
       return (.listStart, line)

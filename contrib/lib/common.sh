@@ -3,7 +3,7 @@
 
 # The Debian packages that a build requires besides Swift.
 build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libpq-dev libsqlite3-dev libssl-dev libstdc++-12-dev
-  libsystemd-dev libyaml-dev pkg-config)
+  libsystemd-dev libyaml-dev pkg-config zlib1g-dev)
 # The Debian packages of the database that replicated stores are in.
 database_packages=(postgresql)
 # The Debian packages of other programs that speak TLS.

@@ -11,6 +11,17 @@ final class HTTPClientState {
   /// Whether the client knows that the body of its next request is awaited.
   var wasToldToContinue = false
 
+  /// The decoded operations of the next request; nil for a request with one.
+  private var batch: (Command, [UInt8])?
+
+  var hasBatch: Bool { batch != nil }
+
+  func keep(batch: (Command, [UInt8])) { self.batch = batch }
+
+  func dropBatch() { batch = nil }
+
+  func takeBatch() -> (Command, [UInt8])? { batch.take() }
+
   /// Notes which store is open.
   func didOpen(_ store: RawSpan) { self.store = store.toArray() }
 

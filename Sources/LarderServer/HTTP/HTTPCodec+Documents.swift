@@ -87,8 +87,15 @@ struct HTTPBody {
 
   /// - Parameter names: The members that there may be.
   init(_ request: HTTPRequest, _ bytes: RawSpan, names: [String]) throws(CommandFailure) {
+    try self.init(request.body, of: bytes, names: names)
+  }
+
+  /// - Parameters:
+  ///   - source: Where the object is.
+  ///   - names: The members that there may be.
+  init(_ source: Range<Int>, of bytes: RawSpan, names: [String]) throws(CommandFailure) {
     var reader = JSONMembers()
-    let text = Span<UInt8>(_bytes: bytes.extracting(request.body))
+    let text = Span<UInt8>(_bytes: bytes.extracting(source))
     do throws(JSONError) { try reader.read(text) } catch {
       throw CommandFailure(.illegalArgument, "the body is not a JSON object: \(error)")
     }
@@ -100,15 +107,16 @@ struct HTTPBody {
           .illegalArgument, "there is no member '\(name)': there are \(names.joined(separator: ", "))")
       }
       guard !has(name) else { throw CommandFailure(.illegalArgument, "the member '\(name)' must not be repeated") }
-      let source = request.body.lowerBound + member.value.lowerBound..<request.body.lowerBound + member.value.upperBound
+      let place = source.lowerBound + member.value.lowerBound..<source.lowerBound + member.value.upperBound
       let value = text.extracting(member.value)
-      members.append((name, source, unsafe value.withUnsafeBufferPointer { unsafe Array($0) }))
+      members.append((name, place, unsafe value.withUnsafeBufferPointer { unsafe Array($0) }))
     }
   }
 
   func has(_ name: String) -> Bool { members.contains { $0.name == name } }
 
-  private func value(_ name: String) -> [UInt8]? { members.first { $0.name == name }?.bytes }
+  /// The JSON of a member; nil if it isn't there.
+  func value(_ name: String) -> [UInt8]? { members.first { $0.name == name }?.bytes }
 
   /// Where the value of a member is in the request; empty if it isn't there.
   func source(_ name: String) -> Range<Int> { members.first { $0.name == name }?.source ?? 0..<0 }

@@ -11,6 +11,7 @@ extension HTTPCodec {
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
     connection.httpClient.wasToldToContinue = false
+    connection.httpClient.dropBatch()
     let end = executeNext(request, bytes, of: &connection, on: &executor, into: &replies)
     if case .replied = end, connection.streams.isEmpty { didReply(to: request, bytes, of: &connection) }
     return end
@@ -25,13 +26,19 @@ extension HTTPCodec {
       return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
     }
     let route = request.route
-    guard route.resource != .unknown else {
+    let asset = route.resource == .asset ? executor.server.httpAssets[bytes.extracting(route.rest).toString()] : nil
+    guard route.resource != .unknown, route.resource != .asset || asset != nil else {
       return refuse(
         CommandFailure(.notFound, "there is nothing at this path"), .notFound, isHead: isHead, into: &replies)
     }
     guard route.operation(request.method) != .hello else {
       let failure = CommandFailure(.unknownOperation, "the methods of this resource are \(route.allowed)")
       return refuse(failure, .methodNotAllowed, isHead: isHead, field: ("Allow", route.allowed), into: &replies)
+    }
+    if let asset {
+      // A link on another site may lead to the console: its files have no secrets, and don't appear in other pages.
+      asset.appendResponse(to: request, bytes, into: &replies.bytes)
+      return .done
     }
     if let refusal = HTTPGate.refusalOfSite(of: request, bytes) {
       return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
@@ -100,6 +107,8 @@ extension HTTPCodec {
         return HTTPSession().refuse(
           operation.action(on: "store \(store.name)"), request, of: &connection, on: &executor, into: &replies)
       }
+      // Many operations are decoded before the store is locked.
+      if request.route.isBatch { connection.httpClient.keep(batch: try request.command(bytes)) }
       // Now it is found to be on an open store.
       return .deferred
     case .namedStore:
@@ -228,6 +237,11 @@ extension HTTPCodec {
       return end
     case .metrics:
       executor.server.appendPage(request, into: &replies.bytes)
+      return .done
+    case .cluster:
+      let report = executor.server.cluster.withLock { $0.report }
+      replies.bytes.appendResponse(
+        json: Array("{\"databases\":".utf8) + report + "}".utf8, isHead: request.method == .head)
       return .done
     case .stats: return append(.object(["figures": executor.server.figures().json]), request, into: &replies)
     case .slowLog: return append(.object(["wakeups": .array(executor.slowLog().map(\.json))]), request, into: &replies)

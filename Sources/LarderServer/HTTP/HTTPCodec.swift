@@ -27,9 +27,10 @@ enum HTTPCodec: Codec {
   }
 
   static func translatedCommand(
-    of request: HTTPRequest, _ bytes: RawSpan
+    of request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection
   ) throws(CommandFailure) -> (Command, [UInt8]) {
-    try request.command(bytes)
+    if let batch = connection.httpClient.takeBatch() { return batch }
+    return try request.command(bytes)
   }
 
   static func key(of request: HTTPRequest, _ bytes: RawSpan) -> Range<Int>? { nil }
@@ -49,6 +50,7 @@ enum HTTPCodec: Codec {
     executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution? {
     guard connection.httpClient.isServed(by: request, bytes), !map.isDropped,
+      connection.httpClient.hasBatch == request.route.isBatch,
       HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) == nil,
       HTTPGate.refusalOfSite(of: request, bytes) == nil
     else {
@@ -104,13 +106,22 @@ enum HTTPCodec: Codec {
       append(CommandFailure(.notFound, "there is no entry with this key"), to: request, into: &replies.bytes)
     case .number(0) where form.kind == .deletion:
       append(CommandFailure(.notFound, "there was no entry with this key"), to: request, into: &replies.bytes)
-    case .number(let number) where form.kind == .count:
-      replies.bytes.appendResponse(json: Array("{\"count\":\(number)}".utf8), isHead: form.isHead)
-    case .number(let number):
+    case .number(let number): append(number, form, into: &replies)
+    }
+  }
+
+  private static func append(_ number: UInt64, _ form: HTTPReplyForm, into replies: inout ReplyBuffer) {
+    let json: String
+    switch form.kind {
+    case .count: json = "{\"count\":\(number)}"
+    case .deletedCount: json = "{\"deleted\":\(number)}"
+    case .revision: json = "{\"revision\":\"\(number)\"}"
+    default:
       replies.bytes.beginResponse(.noContent)
       if form.kind == .write { replies.bytes.appendETag(number) }
-      replies.bytes.endHead()
+      return replies.bytes.endHead()
     }
+    replies.bytes.appendResponse(json: Array(json.utf8), isHead: form.isHead)
   }
 
   private static func appendHead(
@@ -149,9 +160,8 @@ enum HTTPCodec: Codec {
     switch outcome {
     case .done where HTTPReplyForm(tag: request).kind == .creation:
       replies.bytes.appendResponse(.created, json: Array("{}".utf8))
-    case .done, .number, .failure:
-      replies.bytes.beginResponse(.noContent)
-      replies.bytes.endHead()
+    case .number(let number): append(number, HTTPReplyForm(tag: request), into: &replies)
+    case .done, .failure: append(0, HTTPReplyForm(tag: request), into: &replies)
     case .changed(let changes): replies.bytes.appendResponse(json: changes.json.encoded())
     case .ensured(let index):
       replies.bytes.appendResponse(
@@ -305,7 +315,7 @@ extension HTTPEntry {
     var text = Array("{".utf8)
     unsafe key.withUnsafeBytes { unsafe append("id", $0, to: &text) }
     text += ",\"revision\":\"\(revision)\"".utf8
-    if lifetime != 0 { text += ",\"expiresIn\":\(lifetime)".utf8 }
+    if lifetime != 0 { text += ",\"expiresInMilliseconds\":\(lifetime)".utf8 }
     text += ",\"document\":".utf8
     return text
   }

@@ -31,6 +31,8 @@ extension HTTPRequest {
       let condition = try condition(bytes)
       guard !condition.ifAbsent else { throw CommandFailure(.illegalArgument, "what is absent can't be deleted") }
       return (.delete(key: 0..<key.count, condition), key)
+    case (.apply, _): return try applyCommand(bytes)
+    case (.deletion, _): return try deletionCommand(bytes)
     case (.count, _):
       let parameters = try HTTPParameters(route.query, of: bytes, names: ["prefix"])
       let prefix = parameters.bytes("prefix")
@@ -68,7 +70,7 @@ extension HTTPRequest {
     }
   }
 
-  private static func checkSizes(_ keys: [UInt8]?...) throws(CommandFailure) {
+  static func checkSizes(_ keys: [UInt8]?...) throws(CommandFailure) {
     for case let key? in keys where key.count > Key.maxSize {
       throw CommandFailure(.keyInvalid, "a key has at most \(Key.maxSize) bytes, not \(key.count)")
     }

@@ -1,3 +1,4 @@
+import Basics
 import Documents
 import Storage
 import Wire
@@ -13,6 +14,8 @@ struct HTTPReplyForm {
     /// No content, or that nothing was there.
     case deletion
     case count
+    /// The revision of several operations, and the number of entries that were deleted.
+    case revision, deletedCount
     /// A list of entries, of documents, or of rows.
     case entries, documents, rows
     /// The plan of a find.
@@ -35,6 +38,8 @@ struct HTTPReplyForm {
       case (.entry, .put): .write
       case (.entry, .delete), (.store, .delete), (.index, .delete): .deletion
       case (.count, _): .count
+      case (.apply, _): .revision
+      case (.deletion, _): .deletedCount
       case (.entries, _): .entries
       case (.find, _): .documents
       case (.explain, _): .explanation
@@ -238,7 +243,7 @@ enum HTTPEntry {
     var text = Array("{".utf8)
     unsafe append("key", entry.key, to: &text)
     text += ",\"revision\":\"\(entry.revision)\",\"size\":\(entry.valueByteCount)".utf8
-    if entry.expiry != 0 { text += ",\"expiresIn\":\(entry.expiry &- now)".utf8 }
+    if entry.expiry != 0 { text += ",\"expiresInMilliseconds\":\(entry.expiry &- now)".utf8 }
     if case .list = entry.kind { text += ",\"isList\":true".utf8 }
     if hasValue, entry.valueByteCount <= maxListedSize, let value = unsafe entry.value {
       text.append(UInt8(ascii: ","))
@@ -263,7 +268,7 @@ enum HTTPEntry {
       unsafe append("key", change.key, to: &text)
     }
     if case .list = change.kind { text += ",\"isList\":true".utf8 }
-    if lifetime != 0 { text += ",\"expiresIn\":\(lifetime)".utf8 }
+    if lifetime != 0 { text += ",\"expiresInMilliseconds\":\(lifetime)".utf8 }
     if name == "put" {
       text += ",\"size\":\(unsafe change.value.count)".utf8
       if hasValue, unsafe change.value.count <= maxListedSize {
@@ -275,30 +280,18 @@ enum HTTPEntry {
     return text
   }
 
-  /// Appends bytes as a member: a string if they are UTF-8, otherwise with `64` behind its name and in Base64.
+  /// Appends bytes as a member: a string if they are UTF-8, otherwise with `Base64` behind its name and in Base64.
   static func append(_ name: StaticString, _ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
     text.append(UInt8(ascii: "\""))
     unsafe text.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    let span = unsafe Span(_unsafeElements: bytes.assumingMemoryBound(to: UInt8.self))
     guard unsafe String(validating: bytes, as: UTF8.self) != nil else {
-      text += "64\":\"".utf8
-      unsafe appendBase64(bytes, to: &text)
+      text += "Base64\":\"".utf8
+      Base64.append(span, to: &text)
       text.append(UInt8(ascii: "\""))
       return
     }
     text += "\":".utf8
-    unsafe JSONString.append(quoting: Span(_unsafeElements: bytes.assumingMemoryBound(to: UInt8.self)), to: &text)
-  }
-
-  private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-  private static func appendBase64(_ bytes: UnsafeRawBufferPointer, to text: inout [UInt8]) {
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let count = min(3, bytes.count - start)
-      var word: UInt32 = 0
-      for index in 0..<3 { word = word << 8 | (index < count ? UInt32(unsafe bytes[start + index]) : 0) }
-      for index in 0..<4 {
-        text.append(index <= count ? digits[Int(word >> UInt32(18 - 6 * index) & 63)] : UInt8(ascii: "="))
-      }
-    }
+    JSONString.append(quoting: span, to: &text)
   }
 }

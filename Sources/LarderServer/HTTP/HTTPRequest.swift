@@ -26,7 +26,7 @@ enum HTTPMethod: UInt8, Sendable {
 /// The fields of a request's head that mean something. Of others, only the form is checked.
 enum HTTPField: UInt8, CaseIterable, Sendable {
   case host, contentLength, contentType, authorization, ifMatch, ifNoneMatch, range, accept, expiresIn, larder, origin
-  case fetchSite, connection, transferEncoding, expect
+  case fetchSite, connection, transferEncoding, expect, acceptEncoding
 
   fileprivate var name: StaticString {
     switch self {
@@ -45,6 +45,7 @@ enum HTTPField: UInt8, CaseIterable, Sendable {
     case .connection: "connection"
     case .transferEncoding: "transfer-encoding"
     case .expect: "expect"
+    case .acceptEncoding: "accept-encoding"
     }
   }
 }
@@ -77,7 +78,7 @@ struct HTTPRequest: EncodedRequest {
   /// Whether a list is to be lines of JSON instead of an array.
   let wantsLines: Bool
   /// Where the value of each `HTTPField` is.
-  private let fields: InlineArray<15, Slice>
+  private let fields: InlineArray<16, Slice>
 
   var body: Range<Int> { headSize..<size }
 
@@ -153,7 +154,7 @@ struct HTTPRequest: EncodedRequest {
     var position = 0
     let line = try Self.nextLine(of: head, at: &position)
     (method, route, isOld) = try Self.parse(line, of: head)
-    var fields = InlineArray<15, Slice>(repeating: Slice())
+    var fields = InlineArray<16, Slice>(repeating: Slice())
     while true {
       let line = try Self.nextLine(of: head, at: &position)
       if line.isEmpty { break }

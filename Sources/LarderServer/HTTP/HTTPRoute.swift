@@ -6,16 +6,18 @@ struct HTTPRoute {
   enum Resource: UInt8 {
     case unknown
     /// The server's parts.
-    case stores, stats, slowLog, connections, whoami
+    case stores, stats, slowLog, connections, cluster, whoami
     case health, readiness, metrics
+    /// One of the console's files, if there is one at this path.
+    case asset
     /// A store, and its parts.
-    case store, entries, entry, count, tree, changes, find, explain, aggregate, update, indexes, index
+    case store, entries, entry, apply, deletion, count, tree, changes, find, explain, aggregate, update, indexes, index
   }
 
   let resource: Resource
   /// The name of the store; empty for none.
   let store: Range<Int>
-  /// What follows the resource: a key, or the name of an index; empty for nothing.
+  /// What follows the resource: a key, the name of an index, or the path of an asset; empty for nothing.
   let rest: Range<Int>
   /// What follows the question mark; empty for nothing.
   let query: Range<Int>
@@ -35,7 +37,8 @@ struct HTTPRoute {
     }
     let first = head.extracting(next())
     guard first.isText("v1"), position < path.upperBound else {
-      (resource, store, rest) = (position == path.upperBound ? Self.page(first) : .unknown, 0..<0, 0..<0)
+      resource = position == path.upperBound ? Self.page(first) : .asset
+      (store, rest) = (0..<0, path.lowerBound + 1..<path.upperBound)
       return
     }
     let second = head.extracting(next())
@@ -60,7 +63,7 @@ struct HTTPRoute {
   private static func page(_ name: RawSpan) -> Resource {
     if name.isText("healthz") { return .health }
     if name.isText("readyz") { return .readiness }
-    return name.isText("metrics") ? .metrics : .unknown
+    return name.isText("metrics") ? .metrics : .asset
   }
 
   private static func server(_ name: RawSpan) -> Resource {
@@ -68,11 +71,14 @@ struct HTTPRoute {
     if name.isText("stats") { return .stats }
     if name.isText("slow-log") { return .slowLog }
     if name.isText("connections") { return .connections }
+    if name.isText("cluster") { return .cluster }
     return name.isText("whoami") ? .whoami : .unknown
   }
 
   private static func store(_ name: RawSpan) -> Resource {
     if name.isText("entries") { return .entries }
+    if name.isText("apply") { return .apply }
+    if name.isText("delete") { return .deletion }
     if name.isText("count") { return .count }
     if name.isText("tree") { return .tree }
     if name.isText("changes") { return .changes }
@@ -87,12 +93,13 @@ struct HTTPRoute {
   var allowed: String {
     switch resource {
     case .unknown: ""
-    case .stores, .stats, .slowLog, .connections, .whoami, .health, .readiness, .metrics, .count, .tree:
+    case .stores, .stats, .slowLog, .connections, .cluster, .whoami, .health, .readiness, .metrics, .asset, .count,
+      .tree:
       "GET, HEAD"
     // The size of a list isn't known before it is sent.
     case .entries, .changes: "GET"
     case .store, .entry: "GET, HEAD, PUT, DELETE"
-    case .find, .explain, .aggregate, .update: "POST"
+    case .apply, .deletion, .find, .explain, .aggregate, .update: "POST"
     case .indexes: "GET, HEAD, POST"
     case .index: "DELETE"
     }
@@ -104,10 +111,13 @@ struct HTTPRoute {
   /// Whether requests are executed under the lock of the store.
   var isOnEntries: Bool {
     switch resource {
-    case .entry, .entries, .count, .tree, .changes: true
+    case .entry, .entries, .apply, .deletion, .count, .tree, .changes: true
     default: false
     }
   }
+
+  /// Whether requests have any number of operations on entries.
+  var isBatch: Bool { resource == .apply || resource == .deletion }
 
   /// The operation that a request counts as, and whose right it needs; `hello` if there is none.
   func operation(_ method: HTTPMethod) -> Operation {
@@ -116,8 +126,10 @@ struct HTTPRoute {
     case (.stats, .get), (.stats, .head), (.store, .get), (.store, .head): .stats
     case (.slowLog, .get), (.slowLog, .head): .slowLog
     case (.connections, .get), (.connections, .head): .connections
+    case (.cluster, .get), (.cluster, .head): .cluster
     case (.whoami, .get), (.whoami, .head): .whoami
     case (.health, .get), (.health, .head), (.readiness, .get), (.readiness, .head): .ping
+    case (.asset, .get), (.asset, .head): .ping
     case (.metrics, .get), (.metrics, .head): .stats
     case (.store, .put): .storeCreate
     case (.store, .delete): .storeDrop
@@ -127,6 +139,8 @@ struct HTTPRoute {
     case (.entry, .get), (.entry, .head): .get
     case (.entry, .put): .put
     case (.entry, .delete): .delete
+    case (.apply, .post): .apply
+    case (.deletion, .post): .deleteMany
     case (.find, .post), (.explain, .post): .find
     case (.aggregate, .post): .aggregate
     case (.update, .post): .changeMatching

@@ -78,7 +78,7 @@ final class WriteJob: @unchecked Sendable {
 
   /// The body of the request, which stays in place as long as the job.
   @unsafe
-  private var bytes: UnsafeRawBufferPointer { unsafe memory.bytes(range) }
+  var bytes: UnsafeRawBufferPointer { unsafe memory.bytes(range) }
 
   private func fail(_ code: ErrorCode, _ reason: String, showing revision: UInt64 = 0) -> LargeWriteStep {
     ending = .failure(code, reason, shownRevision: revision)

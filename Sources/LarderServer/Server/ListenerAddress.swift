@@ -35,7 +35,7 @@ extension ServerConfiguration {
 
 extension ServerConfiguration {
   /// Whether any listener is for HTTP.
-  var servesHTTP: Bool {
+  package var servesHTTP: Bool {
     protocols.values.contains(where: \.isHTTP)
       || sockets.contains { ListenerProtocol(ofSocketNamed: $0.name).isHTTP }
   }

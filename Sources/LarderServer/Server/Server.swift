@@ -42,7 +42,7 @@ package final class Server: Sendable {
       limits: configuration.limits, workerCount: workerCount,
       findThreadCount: configuration.findThreads, engines: configuration.engines, data: data,
       sharing: configuration.sharedStores, databases: RESPDatabases(configuration.databases),
-      keyspaceEvents: configuration.keyspaceEvents,
+      keyspaceEvents: configuration.keyspaceEvents, httpAssets: configuration.httpAssets,
       onRefusal: configuration.onRefusal, auditing: configuration.auditing)
     for store in stores { try state.stores.adopt(store) }
     var metrics: [MetricsListener] = []

@@ -82,6 +82,8 @@ package struct ServerConfiguration: Sendable {
   package var workers = 1
   /// Names by which clients of HTTP may know the server, besides those of loopback and those that it listens on.
   package var httpHosts: [String] = []
+  /// The files that browsers get over HTTP.
+  package var httpAssets: [HTTPAsset] = []
   /// The maximum number of threads for finds, aggregations and changes. All but one run only while nothing else wants their
   /// cores.
   package var findThreads = 2

@@ -21,6 +21,8 @@ final class ServerState: Sendable {
   let jobs: JobRunner
   /// The names by which clients of HTTP may know the server.
   let httpHosts = HTTPHosts()
+  /// The files that browsers get over HTTP, by their paths.
+  let httpAssets: [String: HTTPAsset]
   /// The memory of what jobs have found, in bytes, until it has been sent.
   let results = FairShares()
   let expiryTimer: ExpiryTimer
@@ -57,11 +59,12 @@ final class ServerState: Sendable {
     limits: ServerLimits, workerCount: Int, findThreadCount: Int, engines: [EngineKind] = .builtIn,
     data: DataDirectory? = nil,
     sharing sharedStores: (any SharedStores)? = nil,
-    databases: RESPDatabases = RESPDatabases(), keyspaceEvents: RESPEventClasses = [],
+    databases: RESPDatabases = RESPDatabases(), keyspaceEvents: RESPEventClasses = [], httpAssets: [HTTPAsset] = [],
     onRefusal: @escaping @Sendable (RefusalLog.Event) -> Void = { _ in }, auditing: AuditSettings = AuditSettings()
   ) {
     currentLimits = Lock(limits)
     self.databases = databases
+    self.httpAssets = Dictionary(uniqueKeysWithValues: httpAssets.map { ($0.path, $0) })
     self.sharedStores = sharedStores
     events = RESPEvents(keyspaceEvents, databases, channels, limits)
     let expiryTimer = ExpiryTimer()

@@ -38,7 +38,9 @@ protocol Codec {
   static var translatesCommands: Bool { get }
 
   /// Returns the command of a request on entries, and the bytes that it is decoded from, if these are not the request's.
-  static func translatedCommand(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> (Command, [UInt8])
+  static func translatedCommand(
+    of request: Request, _ bytes: RawSpan, of connection: inout Connection
+  ) throws(CommandFailure) -> (Command, [UInt8])
 
   /// Whether rights that depend on keys permit a request on entries, whose form may be wrong.
   static func isPermitted(_ request: Request, _ bytes: RawSpan, by rights: StoreRights) -> Bool
@@ -136,7 +138,9 @@ protocol Codec {
 extension Codec {
   static var translatesCommands: Bool { false }
 
-  static func translatedCommand(of request: Request, _ bytes: RawSpan) throws(CommandFailure) -> (Command, [UInt8]) {
+  static func translatedCommand(
+    of request: Request, _ bytes: RawSpan, of connection: inout Connection
+  ) throws(CommandFailure) -> (Command, [UInt8]) {
     preconditionFailure("commands are decoded from their requests")
   }
 

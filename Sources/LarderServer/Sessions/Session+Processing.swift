@@ -238,7 +238,7 @@ extension Session {
     executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(Detour) -> RequestEnd {
     let (command, body): (Command, [UInt8])
-    do throws(CommandFailure) { (command, body) = try C.translatedCommand(of: request, bytes) } catch {
+    do throws(CommandFailure) { (command, body) = try C.translatedCommand(of: request, bytes, of: &connection) } catch {
       throw .failure(error)
     }
     if command.mayStream, let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) {

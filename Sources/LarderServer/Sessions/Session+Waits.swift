@@ -85,12 +85,13 @@ extension Session {
       if map.isDropped { throw .failure(.storeUnknown, "store \(store.name) was dropped") }
       end = reply(try executor.execution(of: job), to: request, store, now: executor.now, into: &replies)
     } catch {
-      end = follow(
-        error, of: .apply(count: 0), to: request, body, of: &connection, on: store, &map, executor: &executor,
-        into: &replies)
+      end = unsafe follow(
+        error, of: .apply(count: 0), to: request, RawSpan(_unsafeBytes: job.bytes), of: &connection, on: store, &map,
+        executor: &executor, into: &replies)
     }
     guard case .replied(let failure) = end else { return end }
     executor.record(failure, of: job.request)
+    C.didReply(to: request, body, of: &connection)
     return .pending
   }
 

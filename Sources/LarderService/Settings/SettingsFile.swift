@@ -82,7 +82,7 @@ struct SettingsFile {
   private mutating func add(_ items: [YAMLNode], _ line: Int, _ setting: Setting) -> String? {
     var texts: [String] = []
     for (index, item) in items.enumerated() {
-      guard case .scalar(let text, isNull: false, _) = item else { return "item \(index + 1) is not a single value" }
+      guard case .scalar(let text, _, _) = item, !item.isNull else { return "item \(index + 1) is not a single value" }
       texts.append(text)
     }
     return add(Value(texts: texts, line: line, itemLines: items.map(\.line)), setting)

@@ -130,17 +130,3 @@ enum ChangeLine {
     output.append(hasMore ? ",\"more\":true}\n" : "}\n")
   }
 }
-
-/// Padded Base64 as in RFC 4648 §4. Decoding is strict: it accepts only what encoding produces.
-enum Base64 {
-  static func append(_ bytes: Span<UInt8>, to output: inout [UInt8]) {
-    output.append(contentsOf: Data(bytes.toArray()).base64EncodedData())
-  }
-
-  /// Returns the decoded bytes, or nil if the text is not strict Base64.
-  static func decode(_ text: [UInt8]) -> [UInt8]? {
-    let encoded = Data(text)
-    guard let bytes = Data(base64Encoded: encoded), bytes.base64EncodedData() == encoded else { return nil }
-    return [UInt8](bytes)
-  }
-}

@@ -93,7 +93,7 @@ extension ServerTests {
       }
       #expect(keys.count == 251 && keys.last == "\"x😀\"" && keys == keys.sorted())
       let values = try client.request("GET", "\(Self.store)/entries?values=1&prefix=x").text
-      #expect(values == #"{"entries":[{"key":"x😀","revision":"251","size":1,"value64":"/g=="}]}"#)
+      #expect(values == #"{"entries":[{"key":"x😀","revision":"251","size":1,"valueBase64":"/g=="}]}"#)
       let tree = try client.request("GET", "\(Self.store)/tree?limit=2").text
       #expect(tree == #"{"elements":[{"prefix":"d0/","count":67},{"prefix":"d1/","count":67}],"isComplete":false}"#)
       let rest = try client.request("GET", "\(Self.store)/tree?limit=2&after=d1%2F").text
@@ -199,8 +199,8 @@ extension ServerTests {
       #expect(try client.request("PUT", path + "b", [:], [1]).status == 204)
       #expect(try client.request("PUT", path + "a2", ["Larder-Expires-In": "60000"], [0xFF]).status == 204)
       let put = try watcher.chunk()
-      #expect(put.hasPrefix(#"{"change":"put","revision":"3","key":"a2","expiresIn":"#), "\(put)")
-      #expect(put.hasSuffix("\"size\":1,\"value64\":\"/w==\"}\n{\"through\":\"3\"}\n"), "\(put)")
+      #expect(put.hasPrefix(#"{"change":"put","revision":"3","key":"a2","expiresInMilliseconds":"#), "\(put)")
+      #expect(put.hasSuffix("\"size\":1,\"valueBase64\":\"/w==\"}\n{\"through\":\"3\"}\n"), "\(put)")
       #expect(try client.request("DELETE", path + "a1").status == 204)
       #expect(try watcher.chunk() == "{\"change\":\"delete\",\"revision\":\"4\",\"key\":\"a1\"}\n{\"through\":\"4\"}\n")
       let other = try TestClient(server.address)
