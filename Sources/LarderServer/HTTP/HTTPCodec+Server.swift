@@ -255,27 +255,16 @@ extension HTTPCodec {
 
   // MARK: The tree of keys
 
-  /// The maximum number of elements, which takes a fraction of a millisecond under the store's lock.
-  private static let maxTreeLimit = 250
-
   /// Appends the keys below a prefix, with those that go on behind a delimiter taken together and counted.
   static func appendTree(
     _ request: HTTPRequest, _ bytes: RawSpan, _ map: inout EntryMap, executor: inout Executor,
     into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution {
-    let parameters: HTTPParameters
-    let limit: Int
-    do throws(CommandFailure) {
-      parameters = try HTTPParameters(
-        request.route.query, of: bytes, names: ["prefix", "delimiter", "after", "limit"])
-      limit = try parameters.number("limit", in: 1...maxTreeLimit) ?? HTTPParameters.defaultLimit
-    } catch { throw .failure(error) }
-    let delimiter = parameters.has("delimiter") ? parameters.bytes("delimiter") : [UInt8(ascii: "/")]
+    let part: KeyTreeRequest
+    do throws(CommandFailure) { part = try KeyTreeRequest(request, bytes) } catch { throw .failure(error) }
     let tree: KeyTree
     do throws(StorageError) {
-      tree = try map.keyTree(
-        below: parameters.bytes("prefix"), delimiter: delimiter, after: parameters.bytes("after"), limit: limit,
-        now: executor.now)
+      tree = try map.keyTree(part, now: executor.now)
     } catch { throw Detour(error, revealing: map.revisions.last) }
     replies.bytes.appendResponse(json: tree.json, isHead: request.method == .head)
     return CodecExecution(

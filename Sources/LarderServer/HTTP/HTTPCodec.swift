@@ -37,6 +37,10 @@ enum HTTPCodec: Codec {
 
   static func isPermitted(_ request: HTTPRequest, _ bytes: RawSpan, by rights: StoreRights) -> Bool {
     // The execution says what is wrong with a malformed one.
+    if request.route.resource == .tree {
+      guard let part = try? KeyTreeRequest(request, bytes) else { return true }
+      return unsafe rights.right(to: part.prefix.span.bytes) >= .read
+    }
     guard let (command, body) = try? request.command(bytes) else { return true }
     return unsafe command.isPermitted(in: body.span.bytes, by: rights)
   }

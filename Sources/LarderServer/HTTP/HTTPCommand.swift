@@ -77,7 +77,10 @@ extension HTTPRequest {
   }
 
   private func key(_ bytes: RawSpan) throws(CommandFailure) -> [UInt8] {
-    let key = try HTTPParameters.decode(route.rest, of: bytes)
+    let key =
+      route.rest.isEmpty
+      ? try HTTPParameters(route.query, of: bytes, names: ["key"]).bytes("key")
+      : try HTTPParameters.decode(route.rest, of: bytes)
     try Self.checkSizes(key)
     return key
   }

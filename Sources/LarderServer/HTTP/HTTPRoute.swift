@@ -17,7 +17,8 @@ struct HTTPRoute {
   let resource: Resource
   /// The name of the store; empty for none.
   let store: Range<Int>
-  /// What follows the resource: a key, the name of an index, or the path of an asset; empty for nothing.
+  /// What follows the resource: a key, the name of an index, or the path of an asset; empty for nothing. The key of an entry
+  /// is in the query then, for clients that can't send each key in a path: in that of a URL, `..` isn't a name.
   let rest: Range<Int>
   /// What follows the question mark; empty for nothing.
   let query: Range<Int>
@@ -77,6 +78,7 @@ struct HTTPRoute {
 
   private static func store(_ name: RawSpan) -> Resource {
     if name.isText("entries") { return .entries }
+    if name.isText("entry") { return .entry }
     if name.isText("apply") { return .apply }
     if name.isText("delete") { return .deletion }
     if name.isText("count") { return .count }

@@ -1,5 +1,29 @@
 import Documents
 import Storage
+import Wire
+
+/// A request for a part of the tree of keys.
+struct KeyTreeRequest {
+  /// The maximum number of elements, which takes a fraction of a millisecond under the store's lock.
+  private static let maxLimit = 250
+
+  let prefix: [UInt8]
+  /// What ends the name of an element that has others below it; empty for none.
+  let delimiter: [UInt8]
+  /// The name of the last element of the part before; empty for the first part.
+  let last: [UInt8]
+  /// The maximum number of elements.
+  let limit: Int
+
+  init(_ request: HTTPRequest, _ bytes: RawSpan) throws(CommandFailure) {
+    let parameters = try HTTPParameters(
+      request.route.query, of: bytes, names: ["prefix", "delimiter", "after", "limit"])
+    (prefix, last) = (parameters.bytes("prefix"), parameters.bytes("after"))
+    delimiter = parameters.has("delimiter") ? parameters.bytes("delimiter") : [UInt8(ascii: "/")]
+    limit = try parameters.number("limit", in: 1...Self.maxLimit) ?? HTTPParameters.defaultLimit
+    try HTTPRequest.checkSizes(prefix, last)
+  }
+}
 
 /// The keys below a prefix as a folder shows them: those that go on behind a delimiter are one element, with their number.
 struct KeyTree {
@@ -48,27 +72,20 @@ struct KeyTree {
 }
 
 extension EntryMap {
-  /// Returns the elements of the tree of keys below a prefix.
-  /// - Parameters:
-  ///   - delimiter: What ends the name of an element that has others below it; empty for none.
-  ///   - last: The name of the last element of the part before; empty for the first part.
-  ///   - limit: The maximum number of elements.
+  /// Returns a part of the tree of keys.
   /// - Complexity: O(log *n*) for each element.
-  mutating func keyTree(
-    below prefix: [UInt8], delimiter: [UInt8], after last: [UInt8], limit: Int, now: UInt64
-  ) throws(StorageError) -> KeyTree {
+  mutating func keyTree(_ request: KeyTreeRequest, now: UInt64) throws(StorageError) -> KeyTree {
+    let (prefix, delimiter, last) = (request.prefix, request.delimiter, request.last)
     var tree = KeyTree()
     var ranks = unsafe ranks(prefix: prefix.span.bytes, after: nil, reverse: false, now: now)
     if last.endOfFirst(delimiter, from: prefix.count) != nil {
-      ranks =
-        unsafe max(
-          ranks.lowerBound, self.ranks(prefix: last.span.bytes, after: nil, reverse: false, now: now).upperBound)..<ranks
-        .upperBound
+      let below = unsafe self.ranks(prefix: last.span.bytes, after: nil, reverse: false, now: now)
+      ranks = below.upperBound.clamped(to: ranks)..<ranks.upperBound
     } else if !last.isEmpty {
       ranks = unsafe self.ranks(prefix: prefix.span.bytes, after: last.span.bytes, reverse: false, now: now)
     }
     while let rank = ranks.first {
-      guard tree.count < limit else {
+      guard tree.count < request.limit else {
         tree.setIncomplete()
         break
       }
@@ -91,6 +108,13 @@ extension EntryMap {
       ranks = below.upperBound..<ranks.upperBound
     }
     return tree
+  }
+}
+
+extension Int {
+  /// Returns the nearest number that is in a range, or its end.
+  fileprivate func clamped(to range: Range<Int>) -> Int {
+    Swift.min(Swift.max(self, range.lowerBound), range.upperBound)
   }
 }
 

@@ -32,11 +32,11 @@ struct HTTPRequestTests {
   }
 
   @Test(arguments: [
-    ("/", HTTPRoute.Resource.unknown), ("/healthz", .health), ("/v1/stores", .stores), ("/v1/stores?x=1", .stores),
+    ("/", HTTPRoute.Resource.asset), ("/healthz", .health), ("/v1/stores", .stores), ("/v1/stores?x=1", .stores),
     ("/v1/stores/a", .store), ("/v1/stores/a/", .unknown), ("/v1/stores/a/entries", .entries),
     ("/v1/stores/a/entries/", .entry), ("/v1/stores/a/entries//x", .entry), ("/v1/stores/a/entries/x/y?z", .entry),
     ("/v1/stores/a/indexes/i", .index), ("/v1/stores/a/find/x", .unknown), ("/v1/stats/x", .unknown),
-    ("/v1x/stores", .unknown),
+    ("/v1x/stores", .asset),
   ])
   func `a path leads to a resource`(path: String, resource: HTTPRoute.Resource) throws {
     guard case .request(let request) = scan("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n") else { throw Missing() }
