@@ -1,0 +1,343 @@
+// The entries of a store: a tree of keys by a delimiter, and beside it a table of the entries below a prefix, or an entry.
+
+import { get, pages, send, storePath } from "./api.js";
+import { button, field, formDialog, h, progressDialog, replace, report, say, verbatim } from "./dom.js";
+import { bytes, count, duration, things } from "./format.js";
+import { deleteQuestion, EntryView, newEntry } from "./entry.js";
+import { VirtualList } from "./list.js";
+import { exportEntries } from "./stores.js";
+
+/// The number of elements of a folder that one request asks for, and of entries of the table.
+const partSize = 100;
+/// The maximum number of elements of one folder that are kept. Beyond it, the table shows all.
+const maxElements = 20_000;
+
+/// The keys of a store as a tree, of which only the open folders are loaded.
+class KeyTree {
+  constructor(store, delimiter, didChange) {
+    Object.assign(this, { store, delimiter, didChange });
+    this.root = { prefix: "", level: 0, isOpen: true, elements: [], isComplete: false };
+    this.nodes = [];
+  }
+
+  /// Loads the next elements of a folder.
+  async load(folder) {
+    if (folder.isLoading || folder.isComplete) return;
+    folder.isLoading = true;
+    try {
+      const last = folder.elements.at(-1);
+      const part = await get(storePath(this.store, "tree"), {
+        prefix: folder.prefix, delimiter: this.delimiter, after: last?.prefix ?? last?.key, limit: partSize,
+      });
+      for (const element of part.elements) {
+        element.level = folder.level + 1;
+        if (element.prefix !== undefined) Object.assign(element, { isOpen: false, elements: [], isComplete: false });
+        element.parent = folder;
+        folder.elements.push(element);
+      }
+      folder.isFull = folder.elements.length >= maxElements && !part.isComplete;
+      folder.isComplete = part.isComplete || folder.isFull;
+    } finally {
+      folder.isLoading = false;
+    }
+    this.flatten();
+  }
+
+  /// Lists the elements that can be seen. The last row of a folder that has more is `{more: folder}`.
+  flatten() {
+    const nodes = [];
+    const visit = (folder) => {
+      for (const element of folder.elements) {
+        nodes.push(element);
+        if (element.isOpen) visit(element);
+      }
+      if (!folder.isComplete || folder.isFull) nodes.push({ more: folder, level: folder.level + 1 });
+    };
+    visit(this.root);
+    this.nodes = nodes;
+    this.didChange();
+  }
+
+  async toggle(folder, isOpen = !folder.isOpen) {
+    folder.isOpen = isOpen;
+    if (isOpen && folder.elements.length === 0) await this.load(folder);
+    this.flatten();
+  }
+}
+
+/// The entries below a prefix, of which only those near what can be seen are kept.
+class EntryTable {
+  /// The number of parts that are kept.
+  static maxParts = 30;
+
+  constructor(store, prefix, { select, open, deleteKey }) {
+    Object.assign(this, { store, prefix });
+    this.total = 0;
+    this.parts = new Map();
+    this.loading = new Set();
+    this.controller = new AbortController();
+    this.heading = h("p", { class: "hint" }, "Counting…");
+    this.list = new VirtualList({
+      label: "Entries", role: "listbox", count: () => this.total, row: (index) => this.#row(index),
+      didSelect: () => {},
+      open: (index) => this.#entry(index) && open(this.#entry(index).key),
+      didPressKey: (event, index) => {
+        const entry = this.#entry(index);
+        if (event.key !== "Delete" || !entry) return false;
+        deleteKey(entry.key, entry.revision);
+        return true;
+      },
+    });
+    this.open = open;
+    this.element = h("div", { class: "table" }, this.heading, h(
+      "div", { class: "columns-of-row head", "aria-hidden": "true" },
+      ["Key", "Size", "Revision", "Expires in", "Value"].map((name) => h("span", {}, name))), this.list.element);
+  }
+
+  async load() {
+    const { count: total } = await get(storePath(this.store, "count"), { prefix: this.prefix }, this.controller.signal);
+    this.total = total;
+    replace(this.heading, things(total, "entry", "entries"), this.prefix ? [" that begin with ", verbatim(this.prefix)] : null);
+    this.list.refresh();
+  }
+
+  close() {
+    this.controller.abort();
+    this.list.close();
+  }
+
+  #entry(index) {
+    return this.parts.get(Math.floor(index / partSize))?.[index % partSize];
+  }
+
+  #row(index) {
+    const number = Math.floor(index / partSize);
+    if (!this.parts.has(number)) this.#loadPart(number);
+    const entry = this.#entry(index);
+    const row = h("div", { class: "columns-of-row", role: "option" });
+    if (!entry) return replace(row, h("span", { class: "faint" }, "…")) && row;
+    const value = entry.value ?? (entry.valueBase64 === undefined ? "" : `(binary) ${entry.valueBase64}`);
+    replace(row,
+      h("span", { class: "key", click: () => this.open(entry.key) }, verbatim(entry.key)),
+      h("span", { class: "number" }, bytes(entry.size)), h("span", { class: "number" }, entry.revision),
+      h("span", { class: "number" }, entry.expiresInMilliseconds ? duration(entry.expiresInMilliseconds) : "–"),
+      h("span", {}, verbatim(value.slice(0, 200), { class: "faint" })));
+    return row;
+  }
+
+  async #loadPart(number) {
+    if (this.loading.has(number)) return;
+    this.loading.add(number);
+    try {
+      const { entries } = await get(
+        storePath(this.store, "entries"), { prefix: this.prefix, offset: number * partSize, limit: partSize, values: 1 },
+        this.controller.signal);
+      this.parts.set(number, entries);
+      // The part that was loaded first goes first.
+      if (this.parts.size > EntryTable.maxParts) this.parts.delete(this.parts.keys().next().value);
+      this.list.refresh();
+    } catch (error) {
+      report(error);
+    } finally {
+      this.loading.delete(number);
+    }
+  }
+}
+
+/// Deletes all entries whose keys have a prefix, after a question.
+async function deleteBelow(store, prefix) {
+  const { count: total } = await get(storePath(store, "count"), { prefix });
+  if (total === 0) return say("There are no entries to delete.");
+  const input = h("input", { required: true, inputmode: "numeric", autocomplete: "off" });
+  const isSure = await formDialog("Delete entries", [
+    h("p", {}, `${things(total, "entry", "entries")} will be gone`, prefix ? [": all whose keys begin with ", verbatim(prefix, { class: "strong" })] : ": all of the store", ". This can't be undone."),
+    field(`Type the number of entries, ${total}`, input),
+  ], "Delete", () => {
+    if (input.value.replace(/[^0-9]/g, "") !== String(total)) throw new Error("This is not the number of entries.");
+    return true;
+  }, { danger: true });
+  if (!isSure) return;
+  const deleted = await progressDialog("Delete", async (show, signal) => {
+    let deleted = 0;
+    for await (const entries of pages(store, prefix, { signal })) {
+      const keys = entries.map((entry) => entry.key);
+      deleted += (await send("POST", storePath(store, "delete"), { keys }, { signal })).deleted;
+      show(`${count(deleted)} of ${count(total)}`, Math.min(1, deleted / total));
+    }
+    return deleted;
+  });
+  say(`Deleted ${things(deleted, "entry", "entries")}.`);
+}
+
+export function browsePage({ store, rest: [key], remember, storesDidChange }) {
+  const detail = h("div", { class: "detail" });
+  const prefixInput = h("input", {
+    type: "search", placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false", "data-shortcut": "/",
+    change: () => startTree(),
+  });
+  const delimiterInput = h("input", { class: "delimiter", value: "/", maxlength: 16, "aria-label": "Delimiter of folders", title: "What ends the name of a folder: / or :, for example. Empty for none.", spellcheck: "false", change: () => startTree() });
+  const element = h("section", { class: "browse" });
+  let tree = null;
+  let view = null;
+
+  const list = new VirtualList({
+    label: "Keys", role: "tree", rowHeight: 28,
+    count: () => tree?.nodes.length ?? 0,
+    row: (index) => row(tree.nodes[index]),
+    didSelect: (index) => show(tree.nodes[index]),
+    open: (index) => {
+      const node = tree.nodes[index];
+      if (node.prefix !== undefined) tree.toggle(node).catch(report);
+      else if (node.key !== undefined) showEntry(node.key, true);
+    },
+    didPressKey: (event, index) => press(event.key, tree.nodes[index]),
+  });
+
+  function row(node) {
+    if (node.more) {
+      // What can be seen is wanted.
+      if (!node.more.isFull) tree.load(node.more).catch(report);
+      const text = node.more.isFull ? `Only ${count(maxElements)} are shown here; the table has all` : "Loading…";
+      return indent(h("div", { role: "treeitem", "aria-level": node.level, class: "faint" }, text), node.level);
+    }
+    const name = node.prefix ?? node.key;
+    const shown = name.slice(node.parent.prefix.length);
+    const item = h("div", {
+      role: "treeitem", "aria-level": node.level, "aria-expanded": node.prefix === undefined ? null : String(node.isOpen),
+    });
+    if (node.prefix !== undefined) {
+      item.append(
+        h("span", { class: "twisty", "aria-hidden": "true", click: () => tree.toggle(node) }, node.isOpen ? "▾" : "▸"),
+        verbatim(shown), h("span", { class: "count" }, count(node.count)));
+    } else {
+      item.append(h("span", { class: "twisty", "aria-hidden": "true" }, "·"), verbatim(shown === "" ? name : shown), h("span", { class: "count faint" }, bytes(node.size)));
+    }
+    return indent(item, node.level);
+  }
+
+  function indent(item, level) {
+    item.style.paddingInlineStart = `${level * 14 - 6}px`;
+    return item;
+  }
+
+  function press(key, node) {
+    if (!node || node.more) return false;
+    if (key === "ArrowRight" && node.prefix !== undefined && !node.isOpen) {
+      tree.toggle(node, true).catch(report);
+    } else if (key === "ArrowLeft") {
+      const folder = node.isOpen ? node : node.parent;
+      if (folder === tree.root) return true;
+      const index = tree.nodes.indexOf(folder);
+      if (node.isOpen) tree.toggle(node, false);
+      list.select(index);
+    } else if (key === "Delete") {
+      (node.prefix !== undefined ? removeBelow(node.prefix) : removeEntry(node.key, node.revision)).catch(report);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  function show(node) {
+    if (node.prefix !== undefined) showTable(node.prefix);
+    else if (node.key !== undefined) showEntry(node.key);
+  }
+
+  function use(next) {
+    view?.close?.();
+    view = next;
+    replace(detail, view.element);
+  }
+
+  function showTable(prefix) {
+    remember();
+    const table = new EntryTable(store, prefix, {
+      open: (key) => showEntry(key, true),
+      deleteKey: (key, revision) => removeEntry(key, revision).catch(report),
+    });
+    use(table);
+    table.element.prepend(h("div", { class: "heading" },
+      h("h1", {}, prefix ? verbatim(prefix) : "All entries"),
+      button("New entry…", async () => {
+        const key = await newEntry(store, prefix);
+        if (key) await didWrite(key);
+      }, { class: "primary" }),
+      button("Save as lines…", () => exportEntries(store, prefix)),
+      button("Delete…", () => removeBelow(prefix), { class: "danger", "aria-label": "Delete these entries" })));
+    table.load().catch(report);
+    element.classList.remove("shows-entry");
+  }
+
+  function showEntry(key, isOpened = false) {
+    remember(key);
+    const entry = new EntryView(store, key, {
+      didDelete: () => didDelete(key),
+      didLoad: (facts) => {
+        const node = tree?.nodes.find((node) => node.key === key);
+        if (node) Object.assign(node, facts);
+        list.refresh();
+      },
+      didWrite: () => storesDidChange(),
+      back: () => {
+        showTable(prefixInput.value);
+        list.element.focus();
+      },
+    });
+    use(entry);
+    element.classList.add("shows-entry");
+    entry.load().catch(report);
+    if (isOpened) entry.focus();
+  }
+
+  async function removeEntry(key, revision) {
+    if (await deleteQuestion(store, key, revision)) didDelete(key);
+  }
+
+  function didDelete(key) {
+    say(`Deleted ${key}.`);
+    refresh();
+  }
+
+  async function removeBelow(prefix) {
+    await deleteBelow(store, prefix);
+    refresh();
+  }
+
+  async function didWrite(key) {
+    await startTree();
+    showEntry(key, true);
+    storesDidChange().catch(report);
+  }
+
+  function refresh() {
+    startTree().catch(report);
+    storesDidChange().catch(report);
+  }
+
+  async function startTree() {
+    tree = new KeyTree(store, delimiterInput.value, () => list.refresh());
+    tree.root.prefix = prefixInput.value;
+    list.selected = -1;
+    list.element.scrollTop = 0;
+    list.refresh();
+    showTable(prefixInput.value);
+    await tree.load(tree.root);
+  }
+
+  replace(element,
+    h("div", { class: "keys" },
+      h("div", { class: "toolbar" }, prefixInput, delimiterInput, button("↻", startTree, { class: "plain", "aria-label": "Load the keys again" })),
+      list.element),
+    detail);
+  return {
+    element,
+    close: () => {
+      list.close();
+      view?.close?.();
+    },
+    didAppear: () => {
+      startTree().catch(report);
+      if (key !== undefined) showEntry(key);
+    },
+  };
+}
