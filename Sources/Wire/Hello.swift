@@ -24,10 +24,12 @@ public enum Features {
   public static let rights: UInt32 = 128
   /// Stores that several servers share: who serves them, and moving them.
   public static let clusters: UInt32 = 256
+  /// Links to the console.
+  public static let consoles: UInt32 = 512
 
   /// All features that this code supports.
   public static let all =
-    documents | ranges | uploads | incarnations | times | groupExplanations | tokens | rights | clusters
+    documents | ranges | uploads | incarnations | times | groupExplanations | tokens | rights | clusters | consoles
 }
 
 /// A client's hello: `Protocol/wire.md` §3.

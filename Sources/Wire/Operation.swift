@@ -41,6 +41,7 @@ public enum Operation: UInt8, CaseIterable, Sendable {
   case cluster = 39
   case storeMove = 40
   case storeOpenStale = 41
+  case consoleLink = 42
 
   /// The operation's name in the protocol: `store-open` for `storeOpen`.
   public var name: String { "\(self)".map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined() }

@@ -107,6 +107,7 @@ extension Operation {
     case .whoami: OperationDescriptor(.server, .nothing, .server, feature: Features.rights, isRead: true)
     case .rulesCheck: OperationDescriptor(.server, .admin, .server, feature: Features.rights, isRead: true)
     case .tokenList: OperationDescriptor(.server, .admin, .server, feature: Features.rights, isRead: true)
+    case .consoleLink: OperationDescriptor(.server, .nothing, .server, feature: Features.consoles, isRead: true)
     case .cluster: OperationDescriptor(.server, .admin, .server, feature: Features.clusters, isRead: true)
     case .storeMove: OperationDescriptor(.namedStore, .admin, .store, feature: Features.clusters)
     case .storeOpenStale:

@@ -48,6 +48,7 @@ struct LarderCommand: AsyncParsableCommand {
         name: "Server",
         subcommands: [
           Ping.self, Stats.self, Top.self, SlowLog.self, Stores.self, Create.self, Drop.self, Whoami.self,
+          ConsoleLink.self,
           RulesCommand.self, ClusterCommand.self,
         ]),
       CommandGroup(

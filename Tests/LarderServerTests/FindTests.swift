@@ -161,7 +161,8 @@ extension ServerTests {
     @Test func `finds are a feature of the hello`() throws {
       let server = try TestServer()
       for (features, common) in [
-        (0, 0), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (64, 64), (128, 128), (256, 256), (.max, 511),
+        (0, 0), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (64, 64), (128, 128), (256, 256), (512, 512),
+        (.max, 1_023),
       ]
         as [(UInt32, UInt32)]
       {

@@ -19,7 +19,9 @@ extension ServerTests {
     /// The model. An operation without its row doesn't compile.
     private func need(_ operation: Operation) -> Need {
       switch operation {
-      case .hello, .credit, .cancel, .ping, .storeClose, .storeList, .uploadPart, .uploadDiscard, .whoami: .nothing
+      case .hello, .credit, .cancel, .ping, .storeClose, .storeList, .uploadPart, .uploadDiscard, .whoami,
+        .consoleLink:
+        .nothing
       case .slowLog, .connections, .rulesCheck, .tokenList, .cluster: .server(.admin)
       case .stats: .wholeStore(.read)
       case .storeOpen, .storeOpenStale: .anyPart(.read)
@@ -148,7 +150,7 @@ extension ServerTests {
         return [Request.make(.storeOpenStale, store: 0, id: 9, [0, 1, 0, 0] + Array("test".utf8))]
       case .storeMove:
         return [Request.make(.storeMove, store: 0, id: 9, [4] + Array("testnode".utf8))]
-      case .hello, .ping, .slowLog, .storeList, .whoami, .tokenList, .cluster:
+      case .hello, .ping, .slowLog, .storeList, .whoami, .tokenList, .cluster, .consoleLink:
         return [Request.make(operation, store: 0, id: 9)]
       // They have no reply.
       case .credit, .cancel: return []

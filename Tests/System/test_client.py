@@ -30,6 +30,7 @@ CALLS: dict[str, Callable[[Store], Any]] = {
     "check_rules": lambda store: store.client.check_rules(operation="ping"),
     "tokens": lambda store: store.client.tokens(),
     "cluster": lambda store: store.client.cluster(),
+    "console_link": lambda store: store.client.console_link(),
     "open": lambda store: store.client.open("s"),
     "create": lambda store: store.client.create("s"),
     "stores": lambda store: store.client.stores(),

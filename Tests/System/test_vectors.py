@@ -260,6 +260,7 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.whoami: lambda body: {"identity": body.decode()},
     Operation.token_list: lambda body: {"tokens": body.decode()},
     Operation.cluster: lambda body: {"cluster": body.decode()},
+    Operation.console_link: lambda body: {"console": body.decode()},
     Operation.rules_check: lambda body: {"decisions": body.decode()},
     Operation.put: integer_named("revision"),
     Operation.put_many: integer_named("revision"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import http.client
 import http.server
 import io
 import json
@@ -674,18 +675,41 @@ access:
         self.page.goto(self.url)
         self.page.get_by_label("Token").fill("not a token")
         self.page.get_by_role("button", name="Log in").click()
-        expect(self.page.get_by_role("alert")).to_contain_text("doesn't accept")
+        expect(self.page.get_by_role("alert")).to_contain_text("not accepted")
+        # After a wrong token, others have to wait.
+        self.page.wait_for_timeout(300)
         self.log_in("admin")
         expect(self.page.locator(".who")).to_have_text("admin")
         self.page.reload()
         expect(self.page.locator(".who")).to_have_text("admin")
-        # A link has the token behind the address, which the browser sends nobody.
-        other = self.context.new_page()
-        other.goto(f"{self.url}#token={self.tokens['reader']}")
-        expect(other.locator(".who")).to_have_text("reader")
-        self.assertTrue("token" not in other.url)
         self.click("Log out")
         expect(self.page.get_by_label("Token")).to_be_visible()
+
+    def test_links(self) -> None:
+        """A link has the rights of the user of the command line, once, and until the browser logs out."""
+        link = self.run_larder("console").strip()
+        self.assertTrue(link.startswith(f"{self.url}#link=ldr_"), link)
+        self.page.goto(link)
+        expect(self.page.locator(".who")).to_have_text(f"uid {os.getuid()}")
+        self.assertTrue("ldr_" not in self.page.url)
+        with self.page.expect_request("**/v1/stats") as used:
+            self.open("live")
+        token = used.value.headers["authorization"].removeprefix("Bearer ")
+        other = self.context.new_page()
+        other.goto(link)
+        expect(other.get_by_role("alert")).to_contain_text("was used")
+        # It is not the token of anything else.
+        self.assertEqual(self.status(token), 200)
+        self.assertEqual(self.status(link.partition("=")[2]), 401)
+        self.click("Log out")
+        expect(self.page.get_by_label("Token")).to_be_visible()
+        self.assertEqual(self.status(token), 401)
+
+    def status(self, token: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/stores", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().status
 
     def test_reader(self) -> None:
         self.log_in("reader")

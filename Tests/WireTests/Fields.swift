@@ -81,6 +81,7 @@ struct Fields: Decodable, Equatable, Sendable {
   private var decisions: String?
   private var tokens: String?
   private var cluster: String?
+  private var console: String?
 
   private init(id: UInt32) { self.id = id }
 
@@ -202,7 +203,7 @@ extension Fields {
     case .uploadDiscard: buffer.append(upload!)
     case .rulesCheck: buffer.append(question!)
     case .hello, .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin,
-      .whoami, .tokenList, .cluster:
+      .whoami, .tokenList, .cluster, .consoleLink:
       break
     }
     buffer.endFrame(start)
@@ -311,7 +312,7 @@ extension Fields {
       most = body.integer(at: 0, as: UInt32.self)
       return most != nil && body.byteCount == 4
     case .cancel, .ping, .stats, .slowLog, .storeClose, .storeList, .deleteAll, .indexList, .uploadBegin, .whoami,
-      .tokenList, .cluster:
+      .tokenList, .cluster, .consoleLink:
       return body.byteCount == 0
     }
     return true
@@ -454,7 +455,7 @@ extension Fields {
     }
     let start = buffer.beginReply(id: id, more: more!)
     if let created { buffer.append(EnsuredIndex(name: name!, isCreated: created)) }
-    if let text = indexes ?? identity ?? decisions ?? tokens ?? cluster { buffer.append(text) }
+    if let text = indexes ?? identity ?? decisions ?? tokens ?? cluster ?? console { buffer.append(text) }
     if let changed { buffer.append(changed.changes) }
     if let handle { buffer.append(OpenedStore(handle: handle, engine: engine!)) }
     for figure in figures ?? [] { buffer.append(figure.figure) }
@@ -537,6 +538,7 @@ extension Fields {
     case .rulesCheck: decisions = body.toString()
     case .tokenList: tokens = body.toString()
     case .cluster: cluster = body.toString()
+    case .consoleLink: console = body.toString()
     case .watch: return decodeChanges(body)
     case .ping, .storeClose, .storeCreate, .storeDrop, .storeMove, .indexDelete, .uploadPart, .uploadDiscard:
       return body.byteCount == 0

@@ -179,6 +179,10 @@ class Client:
         """Returns the servers that share stores, and who serves these, for each database (§6.15)."""
         return _decoded(json.loads, self.request(Operation.cluster))
 
+    def console_link(self) -> dict[str, Any]:
+        """Returns where the console is, and a link to it that works once (§6.14)."""
+        return _decoded(json.loads, self.request(Operation.console_link))
+
     def move(self, store: str, node: str) -> None:
         """Hands a store over to another server (§6.15)."""
         _decoded(wire.decode_nothing, self.request(Operation.store_move, wire.encode_store_create(store, node)))

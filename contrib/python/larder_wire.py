@@ -31,6 +31,7 @@ class Operation(IntEnum):
     aggregate, change_matching, index_list, apply = range(28, 32)
     upload_begin, upload_part, upload_put, upload_discard, whoami, rules_check, token_list, cluster, store_move = range(32, 41)
     store_open_stale = 41
+    console_link = 42
 
 
 class Outcome(IntEnum):

@@ -20,7 +20,7 @@ export const token = {
 
 let whenUnauthorized = () => {};
 
-/// Sets what happens when the server doesn't know the user.
+/// Sets what happens when the server doesn't know the user, for a reason if the user has tried to prove who it is.
 export function onUnauthorized(action) {
   whenUnauthorized = action;
 }
@@ -48,7 +48,10 @@ export async function request(method, path, { headers = {}, body, signal, query 
   } catch {
     // Not from Larder: a proxy, for example.
   }
-  if (response.status === 401) whenUnauthorized();
+  if (response.status === 401) {
+    whenUnauthorized(token.get() || path === "session" ? problem.detail : undefined);
+    token.set("");
+  }
   throw new Problem(response.status, problem.code ?? "", problem.detail ?? `The server responds with status ${response.status}.`);
 }
 

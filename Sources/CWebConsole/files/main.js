@@ -1,6 +1,6 @@
 // The frame of the console: who the user is, the stores, and the page that the address names.
 
-import { get, onUnauthorized, storePath, token } from "./api.js";
+import { get, onUnauthorized, request, send, token } from "./api.js";
 import { button, field, h, messageArea, replace, report, select, verbatim } from "./dom.js";
 import { count } from "./format.js";
 import { browsePage } from "./browse.js";
@@ -121,12 +121,8 @@ function themeMenu() {
 
 async function start() {
   useTheme(localStorage.getItem("larder-theme") ?? "");
-  const linked = /^#token=(.+)$/.exec(location.hash);
-  if (linked) {
-    token.set(decodeURIComponent(linked[1]));
-    history.replaceState(null, "", `${location.pathname}${location.search}`);
-  }
   try {
+    await openLink();
     const identity = await get("whoami");
     showConsole(identity);
     await loadStores();
@@ -137,6 +133,21 @@ async function start() {
   }
 }
 
+/// Begins the session of the link in the address, if there is one. The link works once.
+async function openLink() {
+  const link = /^#link=(.+)$/.exec(location.hash)?.[1];
+  if (!link) return;
+  history.replaceState(null, "", `${location.pathname}${location.search}`);
+  token.set("");
+  token.set((await send("POST", "session", { link })).token);
+}
+
+async function logOut() {
+  await request("DELETE", "session");
+  token.set("");
+  location.reload();
+}
+
 function showFailure(error) {
   replace(document.body, h(
     "div", { class: "login" }, h("h1", {}, "Larder"), h("p", { role: "alert" }, verbatim(error.message)),
@@ -144,11 +155,9 @@ function showFailure(error) {
 }
 
 /// Asks for a token.
-function showLogin() {
+function showLogin(reason) {
   page?.close?.();
   window.removeEventListener("hashchange", show);
-  const hadToken = token.get() !== "";
-  token.set("");
   const input = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   replace(document.body, h(
     "form", {
@@ -160,8 +169,8 @@ function showLogin() {
       },
     },
     h("h1", {}, "Larder"),
-    hadToken ? h("p", { role: "alert", class: "failure" }, "The server doesn't accept this token.") : null,
-    field("Token", input, "This server requires a token. It stays in this tab only. “larder console” opens this page with one."),
+    reason ? h("p", { role: "alert", class: "failure" }, verbatim(reason)) : null,
+    field("Token", input, "This server requires a token, which stays in this tab. Or open the link that “larder console” prints."),
     h("button", { type: "submit", class: "primary" }, "Log in")));
   input.focus();
 }
@@ -176,7 +185,7 @@ function showConsole(identity) {
       h("a", { class: "brand", href: address(["stores"]) }, "Larder"), storeMenu, tabs,
       h("div", { class: "tools" },
         who, themeMenu(), button("?", shortcutsDialog, { class: "plain", "aria-label": "Keyboard shortcuts" }),
-        token.get() ? button("Log out", () => (token.set(""), location.reload()), { class: "plain" }) : null)),
+        token.get() ? button("Log out", logOut, { class: "plain" }) : null)),
     h("div", { class: "columns" },
       h("aside", { "aria-label": "Stores" },
         h("h2", {}, "Stores"), storeList,

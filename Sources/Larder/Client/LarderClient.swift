@@ -175,6 +175,11 @@ public struct LarderClient: Sendable {
     return tokens
   }
 
+  /// Returns where the server's console is, with a link that gives a browser the rights of this client, once, unless every
+  /// client has all rights: `Protocol/wire.md` §6.14.
+  /// - Throws: `illegalArgument` if the server has no console.
+  package func consoleLink() async throws(LarderError) -> JSONValue { try await report(ConsoleLinkRequest()) }
+
   /// Returns the servers that share stores with this one, and who serves these, an object for each database:
   /// `Protocol/wire.md` §6.15.
   package func cluster() async throws(LarderError) -> [JSONValue] {

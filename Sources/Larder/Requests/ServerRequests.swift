@@ -68,6 +68,11 @@ struct TokenListRequest: BodilessRequest {
   static let form = ReplyForm.body
 }
 
+struct ConsoleLinkRequest: BodilessRequest {
+  static let operation = Wire.Operation.consoleLink
+  static let form = ReplyForm.body
+}
+
 struct ClusterRequest: BodilessRequest {
   static let operation = Wire.Operation.cluster
   static let form = ReplyForm.body

@@ -11,6 +11,7 @@ final class AccessControl: Sendable {
   private let refusalLog: RefusalLog
   private let userNames = UserNames()
   private let throttle = Lock(AuthenticationThrottle())
+  private let consoleSessions = ConsoleSessions()
   /// When tokens were last accepted, in seconds since 1970.
   private let tokenUses = Lock<[TokenDigest: Int64]>([:])
   /// Where refusals are reported, because a log may keep its writer waiting.
@@ -42,9 +43,17 @@ final class AccessControl: Sendable {
   func grants(for connection: borrowing Connection) -> Grants {
     let policy = policy
     if policy.isOpen { return .everything }
-    return policy.grants(
-      ClientIdentity(of: connection.channel, token: connection.accessToken), listener: connection.listener,
-      now: Int64(time(nil)))
+    if let session = connection.consoleSession, session.isOver(now: monotonicMilliseconds()) { return Grants() }
+    let owner = owner(of: connection)
+    return policy.grants(owner.identity, listener: owner.listener, now: Int64(time(nil)))
+  }
+
+  /// Whose rights a connection has.
+  private func owner(of connection: borrowing Connection) -> ConsoleSession.Owner {
+    connection.consoleSession?.owner
+      ?? ConsoleSession.Owner(
+        identity: ClientIdentity(of: connection.channel, token: connection.accessToken), listener: connection.listener,
+        peer: connection.figures.peer)
   }
 
   /// Reports that a connection was refused something, once the name of its user is known.
@@ -100,10 +109,12 @@ final class AccessControl: Sendable {
   /// Who the client of a connection is. Makes no system call.
   func auditClient(of connection: borrowing Connection) -> AuditClient {
     let policy = policy
+    let session = connection.consoleSession?.owner
     return AuditClient(
-      listener: policy.listeners[connection.listener], peer: connection.figures.peer,
-      connection: connection.figures.number, tokenOwner: connection.accessToken.flatMap(policy.tokens.record)?.name,
-      certificate: connection.channel.peerCertificate)
+      listener: policy.listeners[session?.listener ?? connection.listener],
+      peer: session?.peer ?? connection.figures.peer, connection: connection.figures.number,
+      tokenOwner: (session?.identity.token ?? connection.accessToken).flatMap(policy.tokens.record)?.name,
+      certificate: session?.identity.certificate ?? connection.channel.peerCertificate)
   }
 
   func record(_ event: AuditEvent) { audit?.record(event) }
@@ -124,7 +135,7 @@ final class AccessControl: Sendable {
 
   /// Returns what is known of a client and what it may do, as JSON: `Protocol/wire.md` §6.14.
   func describeRights(of connection: borrowing Connection) -> JSONValue {
-    let (client, policy) = (ClientIdentity(of: connection.channel, token: connection.accessToken), policy)
+    let (client, policy) = (owner(of: connection).identity, policy)
     var json: JSONValue = [:]
     if let record = client.token.flatMap(policy.tokens.record) {
       json["principal"] = .string(record.name)
@@ -155,7 +166,40 @@ final class AccessControl: Sendable {
       })
   }
 
+  // MARK: Consoles
+
+  /// Returns the secret of a link by which a browser gets the rights of a connection; nil if every client has all rights.
+  func makeConsoleLink(for connection: borrowing Connection) -> AccessToken? {
+    policy.isOpen ? nil : consoleSessions.makeLink(for: owner(of: connection))
+  }
+
+  /// Begins the session of a link.
+  /// - Returns: The token of the session; nil if the link doesn't work.
+  func openConsole(_ link: String, of connection: borrowing Connection) -> AccessToken? {
+    let origin = connection.figures.peer.origin
+    let now = monotonicMilliseconds()
+    guard throttle.withLock({ $0.permits(origin, now: now) }), acceptsSecrets(from: connection) else { return nil }
+    if let token = AccessToken(link).flatMap(consoleSessions.open) { return token }
+    throttle.withLock { $0.didFail(origin, now: now) }
+    return nil
+  }
+
+  /// Returns the session of a token; nil if it is none, or over.
+  func consoleSession(_ token: String, of connection: borrowing Connection) -> ConsoleSession? {
+    guard acceptsSecrets(from: connection) else { return nil }
+    return AccessToken(token).flatMap(consoleSessions.session)
+  }
+
+  func endConsoleSession(_ token: String) { AccessToken(token).map(consoleSessions.end) }
+
   // MARK: Tokens
+
+  /// Whether nobody else can read what a connection sends.
+  private func acceptsSecrets(from connection: borrowing Connection) -> Bool {
+    let listener = policy.listeners[connection.listener]
+    if case .tcp = listener.address { return listener.isLocal }
+    return true
+  }
 
   /// What every client learns whose token is not accepted.
   static let invalidToken = "the token is not accepted"
@@ -169,9 +213,7 @@ final class AccessControl: Sendable {
     let reason: String
     if !throttle.withLock({ $0.permits(peer.origin, now: now) }) {
       reason = "too many attempts with other tokens"
-    } else if case .tcp = policy.listeners[connection.listener].address,
-      !policy.listeners[connection.listener].isLocal
-    {
+    } else if !acceptsSecrets(from: connection) {
       reason = "tokens are not accepted without TLS from other machines, which can read it now: revoke it"
     } else if let digest = AccessToken(text)?.digest, let record = policy.tokens.record(digest) {
       if !record.isExpired(at: Int64(time(nil))) {

@@ -21,6 +21,8 @@ struct Connection: ~Copyable {
   var phase = Phase.greeting
   /// The token by which the client has proved who it is; nil for none.
   var accessToken: TokenDigest?
+  /// The session of a console whose rights the client has; nil for none.
+  var consoleSession: ConsoleSession?
   /// What the client may do; nothing before the hello.
   var grants = Grants()
   /// What counts it as one of its principal's; nil if it has none.

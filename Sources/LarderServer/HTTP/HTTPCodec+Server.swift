@@ -51,6 +51,11 @@ extension HTTPCodec {
       executor.server.appendPage(request, into: &replies.bytes)
       return .done
     }
+    do throws(CommandFailure) {
+      if route.resource == .session, request.method == .post {
+        return try openConsole(request, bytes, of: &connection, on: &executor, into: &replies)
+      }
+    } catch { return refuse(error, HTTPStatus(error.code), into: &replies) }
     if let failure = authorize(request, bytes, &connection, on: &executor) {
       return refuse(
         failure, .unauthorized, isHead: isHead, field: ("WWW-Authenticate", "Bearer realm=\"larder\""), into: &replies)
@@ -74,17 +79,19 @@ extension HTTPCodec {
     _ request: HTTPRequest, _ bytes: RawSpan, _ connection: inout Connection, on executor: inout Executor
   ) -> CommandFailure? {
     let accessControl = executor.server.accessControl
-    if !connection.httpClient.hasAuthorization(of: request, bytes) {
-      var token: TokenDigest?
-      if let field = request[.authorization] {
-        let text = bytes.extracting(field).toString()
-        guard text.lowercased().hasPrefix("bearer ") else {
+    if !connection.isServed(by: request, bytes, now: executor.now) {
+      var (token, session): (TokenDigest?, ConsoleSession?)
+      if request[.authorization] != nil {
+        guard let text = request.bearer(bytes) else {
           return CommandFailure(.notPermitted, "a client proves who it is with 'Authorization: Bearer TOKEN'")
         }
-        token = accessControl.authenticate(String(text.dropFirst("bearer ".count)), of: connection)
-        guard token != nil else { return CommandFailure(.notPermitted, AccessControl.invalidToken) }
+        session = accessControl.consoleSession(text, of: connection)
+        if session == nil { token = accessControl.authenticate(text, of: connection) }
+        guard token != nil || session != nil else {
+          return CommandFailure(.notPermitted, AccessControl.invalidToken)
+        }
       }
-      connection.accessToken = token
+      (connection.accessToken, connection.consoleSession) = (token, session)
       connection.httpClient.didAuthorize(bytes.extracting(request[.authorization] ?? 0..<0))
       connection.grants = accessControl.grants(for: connection)
       connection.stores.permit(connection.grants)
@@ -93,6 +100,24 @@ extension HTTPCodec {
     }
     guard connection.grants.isNothing else { return nil }
     return CommandFailure(.notPermitted, accessControl.refuse(AccessControl.useServer, to: connection))
+  }
+
+  /// Gives a browser the token of the session that a link is for.
+  private static func openConsole(
+    _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) throws(CommandFailure) -> RequestEnd {
+    guard let link = try HTTPBody(request, bytes, names: ["link"]).string("link") else {
+      throw CommandFailure(.illegalArgument, "the body has a 'link', which 'larder console' prints")
+    }
+    guard let token = executor.server.accessControl.openConsole(link, of: connection) else {
+      let failure = CommandFailure(.notPermitted, "this link was used, or is too old: make a new one")
+      return refuse(failure, .unauthorized, into: &replies)
+    }
+    return append(
+      .object([
+        "token": .string(token.text), "expiresInMilliseconds": .integer(Int64(ConsoleSessions.lifetime)),
+      ]), request, into: &replies)
   }
 
   private static func executeAuthorized(
@@ -129,7 +154,7 @@ extension HTTPCodec {
         return HTTPSession().refuse(
           "ask the server for \(operation.name)", request, of: &connection, on: &executor, into: &replies)
       }
-      return appendReport(request, &connection, on: &executor, into: &replies)
+      return appendReport(request, bytes, &connection, on: &executor, into: &replies)
     }
   }
 
@@ -223,7 +248,7 @@ extension HTTPCodec {
   }
 
   private static func appendReport(
-    _ request: HTTPRequest, _ connection: inout Connection, on executor: inout Executor,
+    _ request: HTTPRequest, _ bytes: RawSpan, _ connection: inout Connection, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
     switch request.route.resource {
@@ -248,6 +273,11 @@ extension HTTPCodec {
     case .connections:
       let connections = executor.busiestConnections(100).map(\.json)
       return append(.object(["connections": .array(connections)]), request, into: &replies)
+    case .session:
+      if connection.consoleSession != nil { request.bearer(bytes).map(executor.server.accessControl.endConsoleSession) }
+      replies.bytes.beginResponse(.noContent)
+      replies.bytes.endHead()
+      return .done
     default:
       return append(executor.server.accessControl.describeRights(of: connection), request, into: &replies)
     }
@@ -289,7 +319,38 @@ extension HTTPCodec {
   }
 }
 
+extension Connection {
+  /// Whether the connection has the rights that a request has.
+  func isServed(by request: HTTPRequest, _ bytes: RawSpan, now: UInt64) -> Bool {
+    httpClient.hasAuthorization(of: request, bytes) && consoleSession?.isOver(now: now) != true
+  }
+}
+
+extension ServerState {
+  /// Returns where the console is, and a link that gives a browser the rights of a connection, as JSON:
+  /// `Protocol/wire.md` §6.14.
+  func consoleLink(for connection: borrowing Connection) throws(CommandFailure) -> JSONValue {
+    let urls = httpHosts.urls
+    guard !urls.isEmpty else {
+      throw CommandFailure(.illegalArgument, "this server has no console; it needs --listen http:127.0.0.1:7480")
+    }
+    var json: JSONValue = ["urls": .array(urls.map { .string($0) })]
+    if let link = accessControl.makeConsoleLink(for: connection) {
+      json["link"] = .string(link.text)
+      json["milliseconds"] = .integer(Int64(ConsoleSessions.linkLifetime))
+    }
+    return json
+  }
+}
+
 extension HTTPRequest {
+  /// The token that the client proves who it is by; nil for none.
+  func bearer(_ bytes: RawSpan) -> String? {
+    guard let field = self[.authorization] else { return nil }
+    let text = bytes.extracting(field).toString()
+    return text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst("bearer ".count)) : nil
+  }
+
   /// Whether the client wants no other response on the connection.
   func closesConnection(_ bytes: RawSpan) -> Bool {
     isOld || self[.connection].map { bytes.extracting($0).isText("close", ignoringCase: true) } == true

@@ -54,6 +54,7 @@ enum HTTPCodec: Codec {
     executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution? {
     guard connection.httpClient.isServed(by: request, bytes), !map.isDropped,
+      connection.consoleSession?.isOver(now: executor.now) != true,
       connection.httpClient.hasBatch == request.route.isBatch,
       HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) == nil,
       HTTPGate.refusalOfSite(of: request, bytes) == nil

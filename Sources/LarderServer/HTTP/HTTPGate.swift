@@ -47,9 +47,11 @@ enum HTTPGate {
 
 /// The names by which clients may know a server, with their ports.
 final class HTTPHosts: Sendable {
-  private let names: Lock<Set<String>>
+  private let names = Lock<Set<String>>([])
+  private let currentURLs = Lock<[String]>([])
 
-  init() { names = Lock([]) }
+  /// Where a browser finds the server.
+  var urls: [String] { currentURLs.withLock { $0 } }
 
   /// Adds the names of a listener: those of loopback, its own host, and others.
   func add(_ address: Address, alsoKnownAs others: [String]) {
@@ -58,9 +60,11 @@ final class HTTPHosts: Sendable {
     switch address {
     case .unix: break
     case .tcp(let host, let port), .tls(let host, let port):
-      hosts.append(host.contains(":") ? "[\(host)]" : host)
+      let name = host.contains(":") ? "[\(host)]" : host
+      hosts.append(name)
       ports = [":\(port)"]
       if port == 80 || port == 443 { ports.append("") }
+      currentURLs.withLock { $0.append("\(address.isEncrypted ? "https" : "http")://\(name):\(port)/") }
     }
     let names = hosts.flatMap { host in ports.map { host.lowercased() + $0 } }
     self.names.withLock { $0.formUnion(names) }

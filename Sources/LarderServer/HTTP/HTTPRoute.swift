@@ -6,7 +6,7 @@ struct HTTPRoute {
   enum Resource: UInt8 {
     case unknown
     /// The server's parts.
-    case stores, stats, slowLog, connections, cluster, whoami
+    case stores, stats, slowLog, connections, cluster, whoami, session
     case health, readiness, metrics
     /// One of the console's files, if there is one at this path.
     case asset
@@ -73,6 +73,7 @@ struct HTTPRoute {
     if name.isText("slow-log") { return .slowLog }
     if name.isText("connections") { return .connections }
     if name.isText("cluster") { return .cluster }
+    if name.isText("session") { return .session }
     return name.isText("whoami") ? .whoami : .unknown
   }
 
@@ -104,6 +105,7 @@ struct HTTPRoute {
     case .apply, .deletion, .find, .explain, .aggregate, .update: "POST"
     case .indexes: "GET, HEAD, POST"
     case .index: "DELETE"
+    case .session: "POST, DELETE"
     }
   }
 
@@ -132,6 +134,7 @@ struct HTTPRoute {
     case (.whoami, .get), (.whoami, .head): .whoami
     case (.health, .get), (.health, .head), (.readiness, .get), (.readiness, .head): .ping
     case (.asset, .get), (.asset, .head): .ping
+    case (.session, .post), (.session, .delete): .ping
     case (.metrics, .get), (.metrics, .head): .stats
     case (.store, .put): .storeCreate
     case (.store, .delete): .storeDrop

@@ -207,6 +207,9 @@ extension NativeCodec {
     case .tokenList:
       try checkEmpty(bytes)
       replies.bytes.append(executor.server.accessControl.describeTokens().encoded())
+    case .consoleLink:
+      try checkEmpty(bytes)
+      replies.bytes.append(try executor.server.consoleLink(for: connection).encoded())
     case .cluster:
       try checkEmpty(bytes)
       replies.bytes.append(executor.server.cluster.withLock { $0.report })
