@@ -10,6 +10,7 @@ passed and exits with status 1 if any failed.
 from __future__ import annotations
 
 import argparse
+import base64
 import csv
 import hashlib
 import http.client
@@ -31,11 +32,13 @@ from urllib.parse import quote
 from axe_playwright_python.sync_playwright import Axe
 from brief_case import BriefCase, run
 from larder import Client, Write
+from web_screenshots import COMPARED, Pictures, fill
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from server_process import Server
 
 SIZES = [(360, 640), (1280, 800), (2560, 1440)]
 TIMEOUT = 15_000  # In milliseconds.
+IMAGES = Path(__file__).resolve().parents[2] / "contrib" / "images"
 
 # What must be shown as it is, as keys and values and names.
 HOSTILE = [
@@ -893,6 +896,37 @@ class OtherSitesTests(ConsoleCase):
         self.page.wait_for_selector("header")
 
 
+class PicturesTests(ConsoleCase):
+    """The pictures in the documentation show the console as it is."""
+
+    options = ["--store", "films=memory", "--store", "sessions=memory"]
+
+    def test_pictures(self) -> None:
+        fill(self.server.address)
+        pictures = Pictures(self.page, self.url, self.server.address)
+        for name in COMPARED:
+            shown = (IMAGES / f"console-{name}.png").read_bytes()
+            now = getattr(pictures, name)()
+            # A quarter of the size, so that what a font changes by a pixel doesn't matter.
+            share = self.context.new_page().evaluate(
+                """async (pictures) => {
+                  const [first, second] = await Promise.all(pictures.map(async (picture) => {
+                    const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${picture}`)).blob());
+                    const context = new OffscreenCanvas(300, 180).getContext("2d");
+                    context.drawImage(bitmap, 0, 0, 300, 180);
+                    return context.getImageData(0, 0, 300, 180).data;
+                  }));
+                  let count = 0;
+                  for (let index = 0; index < first.length; index += 4) {
+                    if ([0, 1, 2].some((color) => Math.abs(first[index + color] - second[index + color]) > 40)) count += 1;
+                  }
+                  return count / (300 * 180);
+                }""",
+                [base64.b64encode(picture).decode() for picture in (shown, now)],
+            )
+            self.assertTrue(share < 0.03, f"{name}: {share:.3f} of the picture is different; run contrib/screenshots and look")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks the console in a browser.")
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
@@ -902,7 +936,7 @@ def main() -> int:
     ConsoleCase.larderd, ConsoleCase.larder = options.server.resolve(), options.larder.resolve()
     loader = unittest.TestLoader()
     loader.testNamePatterns = [f"*{name}*" for name in options.names] or None
-    cases = [PagesTests, HostileTextTests, RightsTests, OtherSitesTests]
+    cases = [PagesTests, HostileTextTests, RightsTests, OtherSitesTests, PicturesTests]
     passed, failed = run(unittest.TestSuite(loader.loadTestsFromTestCase(case) for case in cases))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

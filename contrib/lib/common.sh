@@ -8,6 +8,8 @@ build_packages=(git binutils libc6-dev libedit-dev libgcc-12-dev libpq-dev libsq
 database_packages=(postgresql)
 # The Debian packages of other programs that speak TLS.
 tls_packages=(gnutls-bin openssl)
+# The Debian packages of the browser that the console is tried in, and the fonts of its pictures.
+browser_packages=(chromium fonts-dejavu-core)
 # The Debian packages of the shells that have completions.
 shell_packages=(bash fish zsh)
 # The Debian packages of Larder's peers, and of the program that draws plots.
@@ -73,6 +75,14 @@ show_progress() {
 
 need_swift() {
   command -v swift >/dev/null || fail 'swift is not in PATH; install it from https://www.swift.org/install/linux'
+}
+
+# Installs Python packages that tests need into a virtual environment: Prometheus's parser, what tests an API by its
+# description, and what drives a browser.
+need_python_packages() {
+  if [[ ! -x .build-python/bin/python3 ]]; then python3 -m venv .build-python; fi
+  .build-python/bin/pip install --quiet --disable-pip-version-check prometheus_client==0.23.1 schemathesis==4.32.5 \
+    playwright==1.65.2 axe-playwright-python==0.1.8
 }
 
 # install_missing PACKAGE...: installs the Debian packages that are missing.
