@@ -32,6 +32,9 @@ static const unsigned char find_js[] = {
 static const unsigned char format_js[] = {
 #embed "files/format.js"
 };
+static const unsigned char highlight_js[] = {
+#embed "files/highlight.js"
+};
 static const unsigned char indexes_js[] = {
 #embed "files/indexes.js"
 };
@@ -76,6 +79,7 @@ static const struct CWebConsole_File files[] = {
     FILE("console/entry.js", entry_js),
     FILE("console/find.js", find_js),
     FILE("console/format.js", format_js),
+    FILE("console/highlight.js", highlight_js),
     FILE("console/indexes.js", indexes_js),
     FILE("console/json.js", json_js),
     FILE("console/list.js", list_js),

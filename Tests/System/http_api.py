@@ -1,9 +1,9 @@
 """Checks the API over HTTP with clients of others: schemathesis, which sends what `Protocol/http.yaml` describes and what it
-doesn't, curl, and Python's http.client.
+doesn't, curl, Python's http.client, and requests.
 
     python3 http_api.py --server PATH       starts this larderd in a temporary directory and stops it afterwards
 
-Requires `schemathesis` from PyPI, beside this Python, and curl. Prints how many checks passed and exits with status 1 if any
+Requires `schemathesis` from PyPI and what it depends on, beside this Python, and curl. Prints how many checks passed and exits with status 1 if any
 failed.
 """
 
@@ -21,6 +21,8 @@ import threading
 import unittest
 from pathlib import Path
 
+import requests
+import yaml
 from brief_case import BriefCase, clip, run
 from larder import Client
 from server_process import Server
@@ -54,6 +56,51 @@ class HTTPChecks(BriefCase):
             cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, check=False,
         )  # fmt: skip
         self.assertEqual(outcome.returncode, 0, clip(outcome.stdout, 4_000))
+
+    def test_description_from_the_server(self) -> None:
+        served = requests.get(f"http://127.0.0.1:{self.port}/openapi.json", timeout=10).json()
+        self.assertEqual(served, yaml.safe_load((ROOT / "Protocol" / "http.yaml").read_text()))
+
+    def test_files_of_the_console(self) -> None:
+        url = f"http://127.0.0.1:{self.port}/"
+        page = requests.get(url, timeout=10)
+        self.assertEqual(page.headers["Content-Type"], "text/html; charset=utf-8")
+        paths = ["", *re.findall(r'(?:href|src)="([^"#]+)"', page.text)]
+        for path in paths:
+            with self.subTest(path=path):
+                plain = requests.get(url + path, headers={"Accept-Encoding": "identity"}, timeout=10)
+                packed = requests.get(url + path, headers={"Accept-Encoding": "br, gzip"}, stream=True, timeout=10)
+                self.assertEqual((plain.status_code, packed.headers.get("Content-Encoding")), (200, "gzip"))
+                self.assertEqual(packed.content, plain.content)
+                self.assertTrue(int(packed.headers["Content-Length"]) < len(plain.content) or len(plain.content) < 500)
+                for answer in [plain, packed]:
+                    policy = answer.headers["Content-Security-Policy"]
+                    self.assertTrue("default-src 'none'; script-src 'self'" in policy and "trusted-types 'none'" in policy)
+                    self.assertEqual(answer.headers["Cross-Origin-Resource-Policy"], "same-origin")
+                    known = {"If-None-Match": answer.headers["ETag"]}
+                    known["Accept-Encoding"] = "gzip" if answer is packed else "identity"
+                    self.assertEqual(requests.get(url + path, headers=known, timeout=10).status_code, 304)
+                self.assertTrue(plain.headers["ETag"] != packed.headers["ETag"])
+                head = requests.head(url + path, headers={"Accept-Encoding": "identity"}, timeout=10)
+                self.assertEqual((head.headers["Content-Length"], head.content), (str(len(plain.content)), b""))
+        for path in ["console", "console/", "console/none.js", "console/../openapi.json/", "index.html", "console%2Fmain.js"]:
+            self.assertEqual(requests.get(url + path, timeout=10).status_code, 404, path)
+
+    def test_requests(self) -> None:
+        """A session of requests, with JSON, streams and bodies of any kind."""
+        with requests.Session() as session:
+            session.headers["X-Larder"] = "1"
+            store = f"http://127.0.0.1:{self.port}/v1/stores/films"
+            operations = [{"put": f"requests/{number}", "value": {"n": number}} for number in range(300)]
+            self.assertEqual(session.post(f"{store}/apply", json={"operations": operations}).status_code, 200)
+            found = session.post(f"{store}/find", json={"selector": {"n": {"$gte": 0}}, "limit": 1_000}, stream=True,
+                                 headers={"Accept": "application/x-ndjson"})  # fmt: skip
+            lines = [json.loads(line) for line in found.iter_lines()]
+            self.assertEqual((len(lines), lines[-1]["result"]["found"]), (301, 300))
+            self.assertEqual(session.put(f"{store}/entries/requests/name with space?", data="é").status_code, 204)
+            self.assertEqual(session.get(f"{store}/entries/requests/name with space").content, "é".encode())
+            deleted = session.post(f"{store}/delete", json={"keys": [f"requests/{number}" for number in range(300)]})
+            self.assertEqual(deleted.json(), {"deleted": 300})
 
     def test_large_values(self) -> None:
         url = f"http://127.0.0.1:{self.port}/v1/stores/films/entries/large"

@@ -1,7 +1,7 @@
 // The server, by `Protocol/http.yaml`.
 
 /// What the server refused, or why it could not be asked.
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, code, detail) {
     super(detail);
     this.name = "Problem";
@@ -52,7 +52,8 @@ export async function request(method, path, { headers = {}, body, signal, query 
     whenUnauthorized(token.get() || path === "session" ? problem.detail : undefined);
     token.set("");
   }
-  throw new Problem(response.status, problem.code ?? "", problem.detail ?? `The server responds with status ${response.status}.`);
+  const detail = problem.detail ?? `The server responds with status ${response.status}.`;
+  throw new Problem(response.status, problem.code ?? "", detail);
 }
 
 export async function get(path, query, signal) {

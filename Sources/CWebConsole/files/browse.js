@@ -97,7 +97,8 @@ class EntryTable {
   async load() {
     const { count: total } = await get(storePath(this.store, "count"), { prefix: this.prefix }, this.controller.signal);
     this.total = total;
-    replace(this.heading, things(total, "entry", "entries"), this.prefix ? [" that begin with ", verbatim(this.prefix)] : null);
+    const which = this.prefix ? [" that begin with ", verbatim(this.prefix)] : null;
+    replace(this.heading, things(total, "entry", "entries"), which);
     this.list.refresh();
   }
 
@@ -149,8 +150,9 @@ async function deleteBelow(store, prefix) {
   const { count: total } = await get(storePath(store, "count"), { prefix });
   if (total === 0) return say("There are no entries to delete.");
   const input = h("input", { required: true, inputmode: "numeric", autocomplete: "off" });
+  const which = prefix ? [": all whose keys begin with ", verbatim(prefix, { class: "strong" })] : ": all of the store";
   const isSure = await formDialog("Delete entries", [
-    h("p", {}, `${things(total, "entry", "entries")} will be gone`, prefix ? [": all whose keys begin with ", verbatim(prefix, { class: "strong" })] : ": all of the store", ". This can't be undone."),
+    h("p", {}, `${things(total, "entry", "entries")} will be gone`, which, ". This can't be undone."),
     field(`Type the number of entries, ${total}`, input),
   ], "Delete", () => {
     if (input.value.replace(/[^0-9]/g, "") !== String(total)) throw new Error("This is not the number of entries.");
@@ -175,7 +177,11 @@ export function browsePage({ store, rest: [key], remember, storesDidChange }) {
     type: "search", placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false", "data-shortcut": "/",
     change: () => startTree(),
   });
-  const delimiterInput = h("input", { class: "delimiter", value: "/", maxlength: 16, "aria-label": "Delimiter of folders", title: "What ends the name of a folder: / or :, for example. Empty for none.", spellcheck: "false", change: () => startTree() });
+  const delimiterInput = h("input", {
+    class: "delimiter", value: "/", maxlength: 16, spellcheck: "false", "aria-label": "Delimiter of folders",
+    title: "What ends the name of a folder: / or :, for example. Empty for none.",
+    change: () => startTree(),
+  });
   const element = h("section", { class: "browse" });
   let tree = null;
   let view = null;
@@ -210,7 +216,9 @@ export function browsePage({ store, rest: [key], remember, storesDidChange }) {
         h("span", { class: "twisty", "aria-hidden": "true", click: () => tree.toggle(node) }, node.isOpen ? "▾" : "▸"),
         verbatim(shown), h("span", { class: "count" }, count(node.count)));
     } else {
-      item.append(h("span", { class: "twisty", "aria-hidden": "true" }, "·"), verbatim(shown === "" ? name : shown), h("span", { class: "count faint" }, bytes(node.size)));
+      item.append(
+        h("span", { class: "twisty", "aria-hidden": "true" }, "·"), verbatim(shown === "" ? name : shown),
+        h("span", { class: "count faint" }, bytes(node.size)));
     }
     return indent(item, node.level);
   }
@@ -326,7 +334,8 @@ export function browsePage({ store, rest: [key], remember, storesDidChange }) {
 
   replace(element,
     h("div", { class: "keys" },
-      h("div", { class: "toolbar" }, prefixInput, delimiterInput, button("↻", startTree, { class: "plain", "aria-label": "Load the keys again" })),
+      h("div", { class: "toolbar" }, prefixInput, delimiterInput,
+        button("↻", startTree, { class: "plain", "aria-label": "Load the keys again" })),
       list.element),
     detail);
   return {

@@ -1,6 +1,6 @@
 // Elements of the page. Text from outside becomes text nodes only.
 
-const events = new Set(["click", "input", "change", "submit", "keydown", "scroll", "close", "focus", "dblclick", "dragover", "drop"]);
+const events = new Set(["click", "input", "change", "submit", "keydown", "scroll", "close"]);
 
 /// Makes an element. A property is an event's listener, a property of the element, or an attribute; null and false leave it
 /// out. Children are elements, texts, or arrays of them.
@@ -85,6 +85,32 @@ export function select(options, selected, properties = {}) {
     options.map(([value, label]) => h("option", { value, selected: value === selected }, label ?? value)));
 }
 
+// Tables
+
+/// A part that scrolls on its own, also by keys.
+export function region(label, ...children) {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, children);
+}
+
+/// A table with a heading above each column: its name, `{number: NAME}` for a column of numbers, or `{hidden: NAME}`.
+export function table(label, columns, body) {
+  const headings = columns.map((column) => {
+    if (column.number) return h("th", { class: "number" }, column.number);
+    return h("th", {}, column.hidden ? h("span", { class: "hidden" }, column.hidden) : column);
+  });
+  return region(label, h("table", { class: "list" }, h("thead", {}, h("tr", {}, headings)), body));
+}
+
+/// A table of names and what they have.
+export function figureTable(pairs) {
+  const rows = pairs.map(([name, value]) => h("tr", {}, rowHeading(name), numberCell(value)));
+  return h("table", { class: "figures" }, h("tbody", {}, rows));
+}
+
+export const rowHeading = (...children) => h("th", { scope: "row" }, children);
+export const cell = (...children) => h("td", {}, children);
+export const numberCell = (...children) => h("td", { class: "number" }, children);
+
 // Messages
 
 let messages = null;
@@ -99,7 +125,7 @@ export function say(text, kind = "note") {
   if (!messages) return;
   const message = h(
     "div", { class: `message ${kind}` }, verbatim(text),
-    h("button", { type: "button", class: "plain", "aria-label": "Close this message", click: () => message.remove() }, "×"));
+    button("×", () => message.remove(), { class: "plain", "aria-label": "Close this message" }));
   messages.append(message);
   while (messages.children.length > 4) messages.firstChild.remove();
   if (kind === "note") setTimeout(() => message.remove(), 6000);
@@ -145,7 +171,6 @@ export function formDialog(title, fields, label, action, properties = {}) {
   return dialog(title, (close) => {
     const failure = h("p", { class: "failure", role: "alert" });
     const submit = h("button", { type: "submit", class: properties.danger ? "danger" : "primary" }, label);
-    properties.onSubmitButton?.(submit);
     return h(
       "form", {
         method: "dialog",
@@ -154,7 +179,7 @@ export function formDialog(title, fields, label, action, properties = {}) {
           replace(failure);
           submit.disabled = true;
           try {
-            close((await action((text) => replace(failure, text))) ?? true);
+            close((await action()) ?? true);
           } catch (error) {
             replace(failure, error.message);
             submit.disabled = false;
@@ -162,7 +187,7 @@ export function formDialog(title, fields, label, action, properties = {}) {
         },
       },
       fields, failure,
-      h("div", { class: "actions" }, h("button", { type: "button", click: () => close() }, "Cancel"), submit));
+      h("div", { class: "actions" }, button("Cancel", () => close()), submit));
   });
 }
 
@@ -180,7 +205,7 @@ export async function progressDialog(title, action) {
   let close;
   const done = dialog(title, (closeDialog) => {
     close = closeDialog;
-    return [text, bar, h("div", { class: "actions" }, h("button", { type: "button", click: () => controller.abort() }, "Stop"))];
+    return [text, bar, h("div", { class: "actions" }, button("Stop", () => controller.abort()))];
   });
   done.then(() => controller.abort());
   try {

@@ -4,7 +4,8 @@
 import { deleteEntry, readValue, writeValue } from "./api.js";
 import { button, field, formDialog, h, replace, save, say, select, verbatim } from "./dom.js";
 import * as format from "./format.js";
-import { formatted, parse, pieces } from "./json.js";
+import { highlighted } from "./highlight.js";
+import { formatted, parse } from "./json.js";
 
 /// The size of the part of a value that is shown at once, in bytes.
 const partSize = 64 << 10;
@@ -24,16 +25,24 @@ export async function deleteQuestion(store, key, revision) {
   return isSure === true;
 }
 
+/// - expiresIn: In milliseconds; null for never.
+function expiryInput(expiresIn) {
+  const value = expiresIn === null ? "" : `${Math.ceil(expiresIn / 1000)} s`;
+  return h("input", { value, placeholder: "never", spellcheck: "false" });
+}
+
+const expiryField = (input) => field("Expires in", input, "Such as 90 s, 15 min, 2 h or 7 d; empty for never");
+
 /// Asks for a new entry.
 /// - Returns: Its key; undefined if there is none.
 export function newEntry(store, prefix) {
   const key = h("input", { required: true, value: prefix, spellcheck: "false" });
   const value = h("textarea", { rows: 8, spellcheck: "false" });
   const file = h("input", { type: "file" });
-  const expiry = h("input", { placeholder: "never", spellcheck: "false" });
+  const expiry = expiryInput(null);
   return formDialog("New entry", [
     field("Key", key, "1 to 4,096 bytes"), field("Value", value, "Text, or JSON"),
-    field("Or a file", file), field("Expires in", expiry, "Such as 90 s, 15 min, 2 h or 7 d; empty for never"),
+    field("Or a file", file), expiryField(expiry),
   ], "Create", async () => {
     const body = file.files[0] ?? value.value;
     await writeValue(store, key.value, body, { expiresIn: format.parseDuration(expiry.value), condition: { absent: true } });
@@ -74,7 +83,8 @@ function decode(text, view) {
 }
 
 export class EntryView {
-  /// - didDelete, didLoad, didWrite, back: Called when the entry is gone, is known anew, was written, and when the user leaves it.
+  /// - didDelete, didLoad, didWrite, back: Called when the entry is gone, when its revision and size are known, when it was
+  ///   written, and when the user leaves it.
   constructor(store, key, { didDelete, didLoad, didWrite, back }) {
     Object.assign(this, { store, key, didDelete, didLoad, didWrite, back });
     this.controller = new AbortController();
@@ -130,7 +140,9 @@ export class EntryView {
     });
     const canEdit = !isList && size <= maxEditedSize;
     replace(this.tools, menu,
-      button("Edit", () => this.edit(), { class: "primary", disabled: !canEdit, title: canEdit ? null : "Too large, or a list: upload a file instead" }),
+      button("Edit", () => this.edit(), {
+        class: "primary", disabled: !canEdit, title: canEdit ? null : "Too large, or a list: upload a file instead",
+      }),
       button("Expiry…", () => this.changeExpiry(), { disabled: isList }),
       button("Download", () => this.download()),
       button("Upload…", () => this.upload()),
@@ -139,9 +151,13 @@ export class EntryView {
         if (await deleteQuestion(this.store, this.key, revision)) this.didDelete();
       }, { class: "danger" }));
     const pager = this.isWhole ? null : h("div", { class: "toolbar pager" },
-      button("◀", () => this.load(Math.max(0, start - partSize)), { disabled: start === 0, "aria-label": "Previous part" }),
+      button("◀", () => this.load(Math.max(0, start - partSize)), {
+        disabled: start === 0, "aria-label": "Previous part",
+      }),
       h("span", {}, `bytes ${format.count(start)} to ${format.count(start + bytes.length - 1)} of ${format.count(size)}`),
-      button("▶", () => this.load(start + partSize), { disabled: start + bytes.length >= size, "aria-label": "Next part" }));
+      button("▶", () => this.load(start + partSize), {
+        disabled: start + bytes.length >= size, "aria-label": "Next part",
+      }));
     replace(this.content, pager, isList && this.isWhole ? this.#elements() : null, this.#value());
   }
 
@@ -155,17 +171,18 @@ export class EntryView {
   #value() {
     const { bytes, start } = this.entry;
     const properties = { class: `value ${this.view}`, tabindex: 0, role: "region", "aria-label": "Value" };
+    const wrapped = { ...properties, class: "value wrapped" };
     if (bytes.length === 0) return h("p", { class: "hint" }, "The value is empty.");
     if (this.view === "hex") return h("pre", properties, format.hex(bytes, start));
-    if (this.view === "base64") return h("pre", { ...properties, class: "value wrapped" }, format.base64(bytes));
+    if (this.view === "base64") return h("pre", wrapped, format.base64(bytes));
     if (this.view === "json") {
       try {
-        return h("pre", properties, pieces(parse(this.text), this.text).map(([kind, piece]) => (kind ? h("span", { class: kind }, piece) : piece)));
+        return highlighted(parse(this.text), this.text, properties);
       } catch (error) {
-        return [h("p", { class: "failure" }, `This is not JSON: ${error.message}.`), h("pre", { ...properties, class: "value wrapped" }, this.text)];
+        return [h("p", { class: "failure" }, `This is not JSON: ${error.message}.`), h("pre", wrapped, this.text)];
       }
     }
-    return h("pre", { ...properties, class: "value wrapped" }, this.text);
+    return h("pre", wrapped, this.text);
   }
 
   async #wholeValue() {
@@ -213,7 +230,8 @@ export class EntryView {
       await this.load();
     };
     const saveButton = button("Save", () => write({ revision: base.revision }), { class: "primary" });
-    replace(this.tools, saveButton, button("Cancel", () => this.show()), h("span", { class: "hint" }, `${view}; Ctrl Enter saves`));
+    const hint = h("span", { class: "hint" }, `${view}; Ctrl Enter saves`);
+    replace(this.tools, saveButton, button("Cancel", () => this.show()), hint);
     replace(this.content, failure, area);
     area.focus();
     area.setSelectionRange(0, 0);
@@ -252,21 +270,22 @@ export class EntryView {
         await this.load();
       }, { class: "danger" }),
       button("Keep the other version", () => (other ? this.load() : this.didDelete())));
+    const what = other
+      ? `Somebody else has changed this entry: it has revision ${other.revision} now, not ${base.revision}.`
+      : "Somebody else has deleted this entry.";
+    const otherVersion = { class: "value wrapped", tabindex: 0, role: "region", "aria-label": "The other version" };
     replace(this.content,
-      h("p", { class: "failure", role: "alert" }, other
-        ? `Somebody else has changed this entry: it has revision ${other.revision} now, not ${base.revision}. Nothing was saved.`
-        : "Somebody else has deleted this entry. Nothing was saved."),
-      failure,
+      h("p", { class: "failure", role: "alert" }, `${what} Nothing was saved.`), failure,
       h("div", { class: "versions" },
         h("div", {}, h("h2", {}, "Your version"), mine),
-        h("div", {}, h("h2", {}, "The other version"), h("pre", { class: "value wrapped", tabindex: 0, role: "region", "aria-label": "The other version" }, theirs))));
+        h("div", {}, h("h2", {}, "The other version"), h("pre", otherVersion, theirs))));
     mine.focus();
   }
 
   async changeExpiry() {
     const { expiresIn, revision } = this.entry;
-    const input = h("input", { value: expiresIn === null ? "" : `${Math.ceil(expiresIn / 1000)} s`, placeholder: "never", spellcheck: "false" });
-    const didChange = await formDialog("Expiry", [field("Expires in", input, "Such as 90 s, 15 min, 2 h or 7 d; empty for never")], "Save", async () => {
+    const input = expiryInput(expiresIn);
+    const didChange = await formDialog("Expiry", [expiryField(input)], "Save", async () => {
       const milliseconds = format.parseDuration(input.value);
       const { bytes } = await this.#wholeValue();
       await writeValue(this.store, this.key, bytes, { expiresIn: milliseconds, condition: { revision } });
@@ -282,8 +301,10 @@ export class EntryView {
 
   async upload() {
     const file = h("input", { type: "file", required: true });
-    const didWrite = await formDialog("Upload", [field("File", file, "It becomes the value of the entry.")], "Upload", async () => {
-      await writeValue(this.store, this.key, file.files[0], { expiresIn: this.entry.expiresIn, condition: { revision: this.entry.revision } });
+    const { expiresIn, revision } = this.entry;
+    const fields = [field("File", file, "It becomes the value of the entry.")];
+    const didWrite = await formDialog("Upload", fields, "Upload", async () => {
+      await writeValue(this.store, this.key, file.files[0], { expiresIn, condition: { revision } });
       return true;
     });
     if (!didWrite) return;

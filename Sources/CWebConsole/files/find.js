@@ -1,10 +1,11 @@
 // Finds of documents: a query with its errors at their places, the plan, and the results.
 
 import { lines, send, sendText, storePath } from "./api.js";
-import { button, h, progressDialog, replace, save, say, select, verbatim } from "./dom.js";
-import { count, csvField, duration, things } from "./format.js";
-import { cell, nodeAt, parse, pieces, placeOf } from "./json.js";
+import { button, cell, h, progressDialog, replace, rowHeading, save, say, select, table, verbatim } from "./dom.js";
+import { csvField, duration, things } from "./format.js";
+import { formatted, nodeAt, parse, placeOf, textOf } from "./json.js";
 import { operators, queryFlaw } from "./selectors.js";
+import { highlighted } from "./highlight.js";
 import { planView } from "./plan.js";
 
 const example = `{
@@ -34,8 +35,8 @@ class QueryEditor {
     this.marks = h("pre", { class: "marks", "aria-hidden": "true" });
     this.flaw = h("p", { class: "flaw", role: "status", id: "query-flaw" });
     this.area = h("textarea", {
-      class: "query", rows: 9, spellcheck: "false", "aria-label": "Query", "aria-describedby": "query-flaw", "data-shortcut": "/",
-      value: text,
+      class: "query", rows: 9, value: text, spellcheck: "false", "data-shortcut": "/",
+      "aria-label": "Query", "aria-describedby": "query-flaw",
       input: () => {
         this.check();
         didChange?.();
@@ -76,7 +77,8 @@ class QueryEditor {
     this.area.setAttribute("aria-invalid", flaw ? "true" : "false");
     if (!flaw) return replace(this.marks, this.text, "\n");
     const [start, end] = [Math.min(flaw.start, this.text.length), Math.max(flaw.end, flaw.start + 1)];
-    replace(this.marks, this.text.slice(0, start), h("mark", {}, this.text.slice(start, end) || " "), this.text.slice(end), "\n");
+    const mark = h("mark", {}, this.text.slice(start, end) || " ");
+    replace(this.marks, this.text.slice(0, start), mark, this.text.slice(end), "\n");
     this.#align();
   }
 
@@ -108,7 +110,8 @@ function withMembers(text, members) {
   const root = parse(text);
   const kept = root.members.filter(({ name }) => !(name in members)).map((member) =>
     `${text.slice(member.nameStart, member.nameEnd)}:${text.slice(member.value.start, member.value.end)}`);
-  const added = Object.entries(members).filter(([, value]) => value !== undefined).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  const added = Object.entries(members).filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
   return `{${[...kept, ...added].join(",")}}`;
 }
 
@@ -133,7 +136,7 @@ function columnsOf(documents) {
   return [...names];
 }
 
-const valueOf = ({ node, line }, name) => cell(nodeAt(node, name), line);
+const valueOf = ({ node, line }, name) => textOf(nodeAt(node, name), line);
 
 function csv(documents) {
   const columns = columnsOf(documents);
@@ -200,38 +203,41 @@ export function findPage({ store, open }) {
         showResults();
       },
     });
+    const examined = `${things(result.examinedDocuments, "document")} and ${things(result.examinedKeys, "key")} of indexes`;
     const isWasteful = result.examinedDocuments > 1000 && result.examinedDocuments > 20 * (documents.length + 1);
+    const warning = h("p", { class: "warning" }, "This has read far more documents than it has found. ",
+      button("Explain", explain, { class: "plain" }));
+    const shown = view === "table" ? documentTable(documents) : texts(documents);
     replace(results,
       h("div", { class: "toolbar" },
         h("p", { class: "summary", role: "status" },
-          `${things(documents.length, "document")}; examined ${things(result.examinedDocuments, "document")} and ${things(result.examinedKeys, "key")} of indexes in ${duration(result.nanoseconds / 1e6)}`),
+          `${things(documents.length, "document")}; examined ${examined} in ${duration(result.nanoseconds / 1e6)}`),
         menu,
         button("CSV", () => saveAll("csv"), { "aria-label": "Save all matches as CSV" }),
         button("NDJSON", () => saveAll("ndjson"), { "aria-label": "Save all matches as lines of JSON" }),
         result.bookmark ? button("Next page", () => start(result.bookmark)) : null),
-      isWasteful ? h("p", { class: "warning" }, "This has read far more documents than it has found. ", button("Explain", explain, { class: "plain" })) : null,
-      documents.length === 0 ? h("p", { class: "hint" }, "No documents match.") : view === "table" ? table(documents) : texts(documents));
+      isWasteful ? warning : null, documents.length === 0 ? h("p", { class: "hint" }, "No documents match.") : shown);
   }
 
-  function table(documents) {
+  function documentTable(documents) {
     const columns = columnsOf(documents);
-    return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Documents" },
-      h("table", { class: "list" },
-        h("thead", {}, h("tr", {}, h("th", {}, "id"), columns.map((name) => h("th", {}, verbatim(name))))),
-        h("tbody", {}, documents.map((document) => h(
-          "tr", {},
-          h("th", { scope: "row" }, entryLink(document.id)),
-          columns.map((name) => h("td", {}, verbatim(valueOf(document, name).slice(0, 300)))))))));
+    const rows = documents.map((document) => h("tr", {}, rowHeading(entryLink(document.id)),
+      columns.map((name) => cell(verbatim(valueOf(document, name).slice(0, 300))))));
+    return table("Documents", ["id", ...columns.map((name) => verbatim(name))], h("tbody", {}, rows));
   }
 
   function entryLink(id) {
-    return h("a", { href: "#", click: (event) => (event.preventDefault(), open(["store", store, "entries", id])) }, verbatim(id));
+    const follow = (event) => {
+      event.preventDefault();
+      open(["store", store, "entries", id]);
+    };
+    return h("a", { href: "#", click: follow }, verbatim(id));
   }
 
   function texts(documents) {
     return documents.map((document) => h("article", { class: "document" },
       h("h3", {}, entryLink(document.id)),
-      h("pre", { class: "value json" }, pieces(document.node, document.line).map(([kind, piece]) => (kind ? h("span", { class: kind }, piece) : piece)))));
+      highlighted(document.node, document.line)));
   }
 
   /// Saves all matches, page by page.
@@ -270,7 +276,7 @@ export function findPage({ store, open }) {
   const help = h("details", { class: "operators" },
     h("summary", {}, "Operators"),
     h("div", { class: "operator-list" }, operators.map(({ name, usage, meaning }) => h("div", {},
-      h("button", { type: "button", class: "plain code", click: () => editor.insert(usage), title: `Insert ${usage}` }, name), h("span", {}, meaning)))));
+      button(name, () => editor.insert(usage), { class: "plain code", title: `Insert ${usage}` }), h("span", {}, meaning)))));
 
   return {
     element: h("section", { class: "page find" },
@@ -278,7 +284,7 @@ export function findPage({ store, open }) {
       editor.element,
       h("div", { class: "toolbar" }, runButton, button("Explain", explain),
         button("Format", () => {
-          editor.text = pieces(parse(editor.text), editor.text).map(([, piece]) => piece).join("");
+          editor.text = formatted(editor.text);
         }),
         historyMenu),
       help, results),

@@ -83,7 +83,9 @@ export const hexDigits = (bytes) =>
 
 export function parseHex(text) {
   const digits = text.replace(/\s/g, "");
-  if (digits.length % 2 || /[^0-9a-f]/i.test(digits)) throw new Error("Hexadecimal has two digits, 0 to 9 and a to f, for each byte.");
+  if (digits.length % 2 || /[^0-9a-f]/i.test(digits)) {
+    throw new Error("Hexadecimal has two digits, 0 to 9 and a to f, for each byte.");
+  }
   return Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 }
 

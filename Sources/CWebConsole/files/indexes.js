@@ -1,12 +1,15 @@
 // The indexes of a store, with the progress of those that are being built.
 
 import { get, request, send, storePath } from "./api.js";
-import { button, confirmation, field, formDialog, h, replace, report, say, verbatim } from "./dom.js";
+import {
+  button, cell, confirmation, field, formDialog, h, numberCell, replace, report, rowHeading, say, table, verbatim,
+} from "./dom.js";
 import { bytes, count } from "./format.js";
 import { fieldName } from "./plan.js";
 
 /// How often the progress is asked for, in milliseconds.
 const interval = 1000;
+const columns = ["Name", "Fields", "State", { number: "Entries" }, { number: "Memory" }, { hidden: "Actions" }];
 
 function newIndex(store) {
   const fields = h("input", { required: true, spellcheck: "false", placeholder: "year, -rating" });
@@ -25,6 +28,12 @@ function newIndex(store) {
     if (where.value.trim()) index.where = JSON.parse(where.value);
     return (await send("POST", storePath(store, "indexes"), index)).name;
   });
+}
+
+/// The state of an index, and how much of it is built.
+function stateOf({ name, state, progress = 0, reason }) {
+  if (state !== "building") return [state, reason ? [": ", verbatim(reason)] : null];
+  return [h("progress", { max: 1, value: progress, "aria-label": `Building ${name}` }), ` ${Math.floor(progress * 100)} %`];
 }
 
 export function indexesPage({ store }) {
@@ -46,15 +55,13 @@ export function indexesPage({ store }) {
 
   function row(index) {
     return h("tr", {},
-      h("th", { scope: "row" }, verbatim(index.name)),
-      h("td", {}, verbatim(index.fields.map(fieldName).join(", ")), index.where ? [" where ", verbatim(JSON.stringify(index.where))] : null),
-      h("td", {}, index.state === "building"
-        ? [h("progress", { max: 1, value: index.progress ?? 0, "aria-label": `Building ${index.name}` }), ` ${Math.floor((index.progress ?? 0) * 100)} %`]
-        : [index.state, index.reason ? [": ", verbatim(index.reason)] : null]),
-      h("td", { class: "number" }, count(index.entries ?? 0)),
-      h("td", { class: "number" }, bytes(index.memoryBytes ?? 0)),
+      rowHeading(verbatim(index.name)),
+      cell(verbatim(index.fields.map(fieldName).join(", ")),
+        index.where ? [" where ", verbatim(JSON.stringify(index.where))] : null),
+      cell(stateOf(index)), numberCell(count(index.entries ?? 0)), numberCell(bytes(index.memoryBytes ?? 0)),
       h("td", { class: "actions" }, button("Delete…", async () => {
-        if (!(await confirmation("Delete an index", `Finds that use the index ${index.name} will read more documents.`, "Delete"))) return;
+        const consequence = `Finds that use the index ${index.name} will read more documents.`;
+        if (!(await confirmation("Delete an index", consequence, "Delete"))) return;
         await request("DELETE", storePath(store, "indexes", encodeURIComponent(index.name)));
         say(`The index ${index.name} is gone.`);
         await load();
@@ -70,11 +77,7 @@ export function indexesPage({ store }) {
           say(`The index ${name} is being built.`);
           await load();
         }, { class: "primary" })),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Indexes" },
-        h("table", { class: "list" },
-          h("thead", {}, h("tr", {}, ["Name", "Fields", "State"].map((name) => h("th", {}, name)),
-            h("th", { class: "number" }, "Entries"), h("th", { class: "number" }, "Memory"), h("th", {}, h("span", { class: "hidden" }, "Actions")))),
-          body))),
+      table("Indexes", columns, body)),
     didAppear: () => load().catch(report),
     close: () => {
       isClosed = true;

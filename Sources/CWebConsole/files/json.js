@@ -1,7 +1,7 @@
 // JSON with its places, and without loss: JavaScript can't count beyond 2^53, so numbers stay as they are written.
 
 /// Why a text is not JSON, and where.
-export class JSONProblem extends Error {
+class JSONProblem extends Error {
   constructor(message, start, end) {
     super(message);
     this.start = start;
@@ -162,8 +162,8 @@ export function nodeAt(root, ...names) {
   return names.reduce((node, name) => node?.members?.find((member) => member.name === name)?.value, root);
 }
 
-/// Returns the value of a node as a cell of a table shows it.
-export function cell(node, text) {
+/// Returns the text of a string, or any other node as it is written; nothing for no node.
+export function textOf(node, text) {
   if (!node) return "";
   return node.type === "string" ? node.value : text.slice(node.start, node.end);
 }

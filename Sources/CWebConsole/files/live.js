@@ -1,7 +1,7 @@
 // What the server does at the moment.
 
 import { get } from "./api.js";
-import { h, replace, svg, verbatim } from "./dom.js";
+import { button, cell, figureTable, h, numberCell, replace, rowHeading, svg, table, verbatim } from "./dom.js";
 import { bytes, count, duration, short } from "./format.js";
 
 /// How often the figures are asked for, in milliseconds, and how many of them are kept.
@@ -36,32 +36,28 @@ class Chart {
     this.top = h("span", { class: "faint" });
     this.element = h("figure", { class: "chart" },
       h("figcaption", {}, h("span", {}, title), this.now),
-      svg("svg", { viewBox: "0 0 240 60", preserveAspectRatio: "none", "aria-hidden": "true" }, this.area, this.line), this.top);
+      svg("svg", { viewBox: "0 0 240 60", preserveAspectRatio: "none", "aria-hidden": "true" }, this.area, this.line),
+      this.top);
   }
 
   add(now, before) {
     this.points.push(this.value(now, before));
     if (this.points.length > maxPoints) this.points.shift();
     const top = Math.max(...this.points, 1e-9);
-    const place = (value, index) => `${(240 * (maxPoints - this.points.length + index)) / (maxPoints - 1)} ${58 - (54 * value) / top}`;
-    const path = `M${this.points.map(place).join("L")}`;
+    const x = (index) => (240 * (maxPoints - this.points.length + index)) / (maxPoints - 1);
+    const path = `M${this.points.map((value, index) => `${x(index)} ${58 - (54 * value) / top}`).join("L")}`;
     this.line.setAttribute("d", path);
-    this.area.setAttribute("d", `${path}V60H${(240 * (maxPoints - this.points.length)) / (maxPoints - 1)}Z`);
+    this.area.setAttribute("d", `${path}V60H${x(0)}Z`);
     replace(this.now, this.text(this.points.at(-1)));
     replace(this.top, `at most ${this.text(top)}`);
   }
 }
 
-function rows(pairs) {
-  return h("table", { class: "figures" }, h("tbody", {}, pairs.map(([name, value]) => h(
-    "tr", {}, h("th", { scope: "row" }, name), h("td", { class: "number" }, value)))));
-}
-
 /// What has some bytes of a whole, as bars.
 function bars(parts) {
   const total = Math.max(1, ...parts.map(([, size]) => size));
-  return h("table", { class: "figures bars" }, h("tbody", {}, parts.map(([name, size]) => h(
-    "tr", {}, h("th", { scope: "row" }, name), h("td", {}, h("meter", { max: total, value: size, "aria-label": name })), h("td", { class: "number" }, bytes(size))))));
+  return h("table", { class: "figures bars" }, h("tbody", {}, parts.map(([name, size]) => h("tr", {},
+    rowHeading(name), cell(h("meter", { max: total, value: size, "aria-label": name })), numberCell(bytes(size))))));
 }
 
 function part(title, ...content) {
@@ -82,7 +78,7 @@ async function optional(path, signal) {
 
 export function livePage() {
   const state = h("p", { class: "summary", role: "status" });
-  const toggle = h("button", { type: "button", class: "primary", click: () => (isPaused ? resume() : pause()) }, "Pause");
+  const toggle = button("Pause", () => (isPaused ? resume() : pause()), { class: "primary" });
   const lines = charts.map((chart) => new Chart(chart));
   const details = h("div", { class: "cards" });
   const controller = new AbortController();
@@ -113,13 +109,15 @@ export function livePage() {
     // What is being read or selected stays.
     if (details.contains(document.activeElement) || !getSelection().isCollapsed) return;
     const latency = (name) => duration((now[name] ?? 0) / 1e6);
+    const kinds = memoryKinds.map((kind) => [kind, now[`memory_${kind}_bytes`]]).filter(([, size]) => size);
     replace(details,
-      part("Requests", rows([
+      part("Requests", figureTable([
         ["In total", count(now.requests_total)], ["Half are done within", latency("request_p50_nanoseconds")],
         ["99 % within", latency("request_p99_nanoseconds")], ["99.9 % within", latency("request_p999_nanoseconds")],
-        ["Finds that read all documents", count(now.scans_total ?? 0)], ["Finds by an index", count(now.indexed_finds_total ?? 0)],
+        ["Finds that read all documents", count(now.scans_total ?? 0)],
+        ["Finds by an index", count(now.indexed_finds_total ?? 0)],
       ])),
-      part("Memory", bars(memoryKinds.filter((kind) => now[`memory_${kind}_bytes`]).map((kind) => [kind, now[`memory_${kind}_bytes`]]))),
+      part("Memory", bars(kinds)),
       diskPart(now),
       connections ? connectionsPart(now, connections.connections) : null,
       slow ? slowPart(slow.wakeups) : null,
@@ -136,14 +134,14 @@ export function livePage() {
     isPaused = false;
     before = null;
     replace(toggle, "Pause");
-    refresh();
+    void refresh();
   }
 
   return {
     element: h("section", { class: "page live" },
       h("div", { class: "heading" }, h("h1", {}, "Live"), state, toggle),
       h("div", { class: "charts" }, lines.map((line) => line.element)), details),
-    didAppear: refresh,
+    didAppear: () => void refresh(),
     close: () => {
       controller.abort();
       clearTimeout(timer);
@@ -154,41 +152,39 @@ export function livePage() {
 /// What the figures say of disks; nothing if no store is on one.
 function diskPart(now) {
   const names = Object.keys(now).filter((name) => /disk|file|sync|commit|log_/.test(name));
-  if (names.length === 0) return null;
-  return part("Disk", rows(names.map((name) => [name.replaceAll("_", " "), name.includes("nanoseconds") ? duration(now[name] / 1e6) : name.includes("bytes") ? bytes(now[name]) : count(now[name])])));
+  const text = (name) => {
+    if (name.includes("nanoseconds")) return duration(now[name] / 1e6);
+    return name.includes("bytes") ? bytes(now[name]) : count(now[name]);
+  };
+  return names.length === 0 ? null : part("Disk", figureTable(names.map((name) => [name.replaceAll("_", " "), text(name)])));
 }
 
 function connectionsPart(now, connections) {
-  return part(`Connections (${count(now.connections)})`, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Connections" },
-    h("table", { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", {}, "Client"), ["Requests/s", "Received", "Sent", "Open for"].map((name) => h("th", { class: "number" }, name)))),
-      h("tbody", {}, connections.map((connection) => h("tr", {},
-        h("th", { scope: "row", class: "nowrap" }, verbatim(connection.address || `process ${connection.process}`)),
-        h("td", { class: "number" }, count(connection.requestsPerSecond)), h("td", { class: "number" }, bytes(connection.receivedBytes)),
-        h("td", { class: "number" }, bytes(connection.sentBytes)), h("td", { class: "number" }, duration(connection.openMilliseconds))))))));
+  const columns = ["Client", ...["Requests/s", "Received", "Sent", "Open for"].map((number) => ({ number }))];
+  const rows = connections.map((connection) => h("tr", {},
+    h("th", { scope: "row", class: "nowrap" }, verbatim(connection.address || `process ${connection.process}`)),
+    numberCell(count(connection.requestsPerSecond)), numberCell(bytes(connection.receivedBytes)),
+    numberCell(bytes(connection.sentBytes)), numberCell(duration(connection.openMilliseconds))));
+  return part(`Connections (${count(now.connections)})`, table("Connections", columns, h("tbody", {}, rows)));
 }
 
 function slowPart(wakeups) {
+  if (wakeups.length === 0) return part("Slow log", h("p", { class: "hint" }, "Nothing was slow."));
+  const columns = [{ number: "Ago" }, { number: "Took" }, "Store", "Operations", { number: "Requests" }];
   const rows = wakeups.map((wakeup) => h("tr", {},
-    h("td", { class: "number" }, duration(wakeup.ageMilliseconds)), h("td", { class: "number" }, duration(wakeup.nanoseconds / 1e6)),
-    h("td", {}, verbatim(wakeup.store)), h("td", {}, wakeup.operations.join(", ")), h("td", { class: "number" }, count(wakeup.requests))));
-  return part("Slow log", rows.length === 0 ? h("p", { class: "hint" }, "Nothing was slow.") : h(
-    "div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Slow log" },
-    h("table", { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", { class: "number" }, "Ago"), h("th", { class: "number" }, "Took"), h("th", {}, "Store"), h("th", {}, "Operations"), h("th", { class: "number" }, "Requests"))),
-      h("tbody", {}, rows))));
+    numberCell(duration(wakeup.ageMilliseconds)), numberCell(duration(wakeup.nanoseconds / 1e6)),
+    cell(verbatim(wakeup.store)), cell(wakeup.operations.join(", ")), numberCell(count(wakeup.requests))));
+  return part("Slow log", table("Slow log", columns, h("tbody", {}, rows)));
 }
 
-function clusterPart(database) {
-  return part(`Servers of ${database.database}`,
-    h("table", { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", {}, "Server"), h("th", {}, "Address"), h("th", { class: "number" }, "Lease"))),
-      h("tbody", {}, (database.nodes ?? []).map((node) => h("tr", {},
-        h("th", { scope: "row" }, verbatim(node.name), node.name === database.node ? " (this one)" : null),
-        h("td", {}, verbatim(node.address ?? "")), h("td", { class: "number" }, duration(node.lease)))))),
-    h("table", { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", {}, "Store"), h("th", {}, "Served by"), h("th", { class: "number" }, "Staleness here"))),
-      h("tbody", {}, (database.stores ?? []).map((store) => h("tr", {},
-        h("th", { scope: "row" }, verbatim(store.name)), h("td", {}, verbatim(store.leader ?? "nobody")),
-        h("td", { class: "number" }, store.staleness === undefined ? "–" : duration(store.staleness)))))));
+function clusterPart({ database, node, nodes = [], stores = [] }) {
+  const nodeRows = nodes.map(({ name, address, lease }) => h("tr", {},
+    rowHeading(verbatim(name), name === node ? " (this one)" : null), cell(verbatim(address ?? "")),
+    numberCell(duration(lease))));
+  const storeRows = stores.map(({ name, leader, staleness }) => h("tr", {},
+    rowHeading(verbatim(name)), cell(verbatim(leader ?? "nobody")),
+    numberCell(staleness === undefined ? "–" : duration(staleness))));
+  return part(`Servers of ${database}`,
+    table(`Servers of ${database}`, ["Server", "Address", { number: "Lease" }], h("tbody", {}, nodeRows)),
+    table(`Stores of ${database}`, ["Store", "Served by", { number: "Staleness here" }], h("tbody", {}, storeRows)));
 }

@@ -25,7 +25,9 @@ const pagesOfServer = [
 const main = h("main", { id: "main", tabindex: "-1" });
 const tabs = h("nav", { class: "tabs", "aria-label": "Pages" });
 const storeList = h("ul", { class: "stores" });
-const storeMenu = h("select", { class: "store-menu", "aria-label": "Store", change: () => open(["store", storeMenu.value, "entries"]) });
+const storeMenu = h("select", {
+  class: "store-menu", "aria-label": "Store", change: () => open(["store", storeMenu.value, "entries"]),
+});
 const who = h("span", { class: "who" });
 let stores = [];
 let page = null;
@@ -41,7 +43,7 @@ function names() {
   });
 }
 
-export function address(names) {
+function address(names) {
   return `#/${names.map(encodeURIComponent).join("/")}`;
 }
 
@@ -83,7 +85,9 @@ function show() {
     pagesOfServer.map(([name, label]) => link([name], label, kind === name)),
     kind === "store" ? pagesOfStores.map(([name, label]) => link(["store", store, name], label, part === name)) : null);
   showStores();
-  const listed = kind === "store" ? pagesOfStores.find(([name]) => name === part) : pagesOfServer.find(([name]) => name === kind);
+  const listed = kind === "store"
+    ? pagesOfStores.find(([name]) => name === part)
+    : pagesOfServer.find(([name]) => name === kind);
   if (!listed) return open(["stores"]);
   document.title = kind === "store" ? `${store} – Larder` : `${listed[1]} – Larder`;
   page = listed[2]({
@@ -170,7 +174,7 @@ function showLogin(reason) {
     },
     h("h1", {}, "Larder"),
     reason ? h("p", { role: "alert", class: "failure" }, verbatim(reason)) : null,
-    field("Token", input, "This server requires a token, which stays in this tab. Or open the link that “larder console” prints."),
+    field("Token", input, "It stays in this tab. Or open the link that “larder console” prints."),
     h("button", { type: "submit", class: "primary" }, "Log in")));
   input.focus();
 }
@@ -178,9 +182,12 @@ function showLogin(reason) {
 function showConsole(identity) {
   const name = identity.principal ?? (identity.user === undefined ? "" : `uid ${identity.user}`);
   replace(who, name ? verbatim(name) : null);
+  const skip = (event) => {
+    event.preventDefault();
+    main.focus();
+  };
   replace(
-    document.body,
-    h("a", { class: "skip", href: "#main", click: (event) => (event.preventDefault(), main.focus()) }, "Skip to the contents"),
+    document.body, h("a", { class: "skip", href: "#main", click: skip }, "Skip to the contents"),
     h("header", {},
       h("a", { class: "brand", href: address(["stores"]) }, "Larder"), storeMenu, tabs,
       h("div", { class: "tools" },

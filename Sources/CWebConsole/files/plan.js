@@ -1,6 +1,6 @@
 // The plan of a find as a drawing.
 
-import { button, h, svg, verbatim } from "./dom.js";
+import { button, h, region, svg, verbatim } from "./dom.js";
 import { count, duration, things } from "./format.js";
 import { nodeAt, parse } from "./json.js";
 
@@ -31,7 +31,8 @@ function source(plan, examinedDocuments, examinedKeys) {
     default: {
       // A union or an intersection of plans.
       const parts = plan.parts.map((part) => part.index ?? part.kind).join(plan.kind === "union" ? " + " : " ∩ ");
-      return [{ name: plan.kind === "union" ? "Union" : "Intersection", object: parts, note: "", number: examinedKeys }, documents];
+      const name = plan.kind === "union" ? "Union" : "Intersection";
+      return [{ name, object: parts, note: "", number: examinedKeys }, documents];
     }
   }
 }
@@ -39,19 +40,25 @@ function source(plan, examinedDocuments, examinedKeys) {
 function drawing(steps) {
   const [width, height, gap] = [150, 74, 74];
   const total = steps.length * width + (steps.length - 1) * gap;
-  const description = steps.map(({ name, object, note, number }) => [name, object, note, number === null ? "" : count(number)].filter(Boolean).join(" ")).join(", then ");
-  const drawing = svg("svg", { viewBox: `0 0 ${total + 2} ${height + 2}`, class: "plan", role: "img", "aria-label": `Plan: ${description}` });
+  const description = steps.map(({ name, object, note, number }) =>
+    [name, object, note, number === null ? "" : count(number)].filter(Boolean).join(" ")).join(", then ");
+  const drawing = svg("svg", {
+    viewBox: `0 0 ${total + 2} ${height + 2}`, class: "plan", role: "img", "aria-label": `Plan: ${description}`,
+  });
   drawing.style.maxWidth = `${total + 2}px`;
   steps.forEach(({ name, object, note, number }, index) => {
     const x = 1 + index * (width + gap);
-    const text = (y, content, className) => svg("text", { x: x + width / 2, y, class: className, "text-anchor": "middle" }, shortened(content, 22));
-    drawing.append(svg("rect", { x, y: 1, width, height, rx: 8, class: name === "Scan" ? "step costly" : "step" }), text(object ? 24 : 32, name, "name"));
-    if (object) drawing.append(text(43, object, "object"));
-    if (note) drawing.append(text(object ? 61 : 52, note, "note"));
+    const text = (x, y, kind, content) =>
+      svg("text", { x, y, class: kind, "text-anchor": "middle" }, shortened(content, 22));
+    const middle = x + width / 2;
+    const kind = name === "Scan" ? "step costly" : "step";
+    drawing.append(svg("rect", { x, y: 1, width, height, rx: 8, class: kind }), text(middle, object ? 24 : 32, "name", name));
+    if (object) drawing.append(text(middle, 43, "object", object));
+    if (note) drawing.append(text(middle, object ? 61 : 52, "note", note));
     if (index === steps.length - 1) return;
     const [start, end, y] = [x + width, x + width + gap, 1 + height / 2];
     drawing.append(svg("path", { d: `M${start + 4} ${y}H${end - 5}m-6 -5l6 5l-6 5`, class: "arrow" }));
-    if (number !== null) drawing.append(svg("text", { x: (start + end) / 2, y: y - 8, class: "note", "text-anchor": "middle" }, count(number)));
+    if (number !== null) drawing.append(text((start + end) / 2, y - 8, "note", count(number)));
   });
   return drawing;
 }
@@ -66,16 +73,19 @@ export function planView(text, { hasSort, createIndex }) {
   const ranges = nodeAt(parse(text), "result", "explanation", "plan", "ranges")?.elements ?? [];
   const { explanation } = result;
   const { suggestion, candidates = [], plan } = explanation;
+  const order = plan.ordered && hasSort ? ", in the order of the index" : "";
   return h("div", { class: "plan-view" },
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Plan" }, drawing(steps(result, hasSort))),
-    h("p", { class: "summary", role: "status" }, `Took ${duration(result.nanoseconds / 1e6)}${plan.ordered && hasSort ? ", in the order of the index" : ""}`),
+    region("Plan", drawing(steps(result, hasSort))),
+    h("p", { class: "summary", role: "status" }, `Took ${duration(result.nanoseconds / 1e6)}${order}`),
     suggestion ? h("p", { class: "warning" },
       plan.kind === "scan" ? "No index helps with this query. " : "Another index would help more. ",
-      button(`Create the index on ${suggestion.fields.map(fieldName).join(", ")}`, () => createIndex(suggestion), { class: "primary" })) : null,
+      button(`Create the index on ${suggestion.fields.map(fieldName).join(", ")}`, () => createIndex(suggestion), {
+        class: "primary",
+      })) : null,
     ranges.length > 0 ? h("details", {}, h("summary", {}, "Ranges"),
       h("ul", {}, ranges.map(({ start, end }) => h("li", {}, verbatim(text.slice(start, end)))))) : null,
-    candidates.length > 0 ? h("div", {}, h("h2", {}, "Indexes that are not used"),
-      h("ul", {}, candidates.map(({ index, reason }) => h("li", {}, verbatim(index, { class: "strong" }), ": ", verbatim(reason))))) : null);
+    candidates.length > 0 ? h("div", {}, h("h2", {}, "Indexes that are not used"), h("ul", {}, candidates.map(
+      ({ index, reason }) => h("li", {}, verbatim(index, { class: "strong" }), ": ", verbatim(reason))))) : null);
 }
 
 export function fieldName(field) {

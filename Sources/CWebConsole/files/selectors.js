@@ -70,7 +70,8 @@ function selectorFlaw(node) {
   for (const { name, nameStart, nameEnd, value } of node.members ?? []) {
     if (name.startsWith("$") && !names.has(name)) {
       const other = nearest(name);
-      return { message: `there is no operator ${name}${other ? `; did you mean ${other}?` : ""}`, start: nameStart, end: nameEnd };
+      const suggestion = other ? `; did you mean ${other}?` : "";
+      return { message: `there is no operator ${name}${suggestion}`, start: nameStart, end: nameEnd };
     }
     if (opaque.has(name)) continue;
     const flaw = selectorFlaw(value);

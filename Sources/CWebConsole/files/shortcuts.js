@@ -1,4 +1,4 @@
-import { dialog, h } from "./dom.js";
+import { button, cell, dialog, h, rowHeading } from "./dom.js";
 
 const shortcuts = [
   ["1 … 6", "Go to the page in the row at the top"],
@@ -15,7 +15,7 @@ const shortcuts = [
 export function shortcutsDialog() {
   return dialog("Keyboard shortcuts", (close) => [
     h("table", { class: "shortcuts" },
-      h("tbody", {}, shortcuts.map(([keys, meaning]) => h("tr", {}, h("th", { scope: "row" }, keys), h("td", {}, meaning))))),
-    h("div", { class: "actions" }, h("button", { type: "button", click: () => close() }, "Close")),
+      h("tbody", {}, shortcuts.map(([keys, meaning]) => h("tr", {}, rowHeading(keys), cell(meaning))))),
+    h("div", { class: "actions" }, button("Close", () => close())),
   ]);
 }

@@ -1,7 +1,10 @@
 // The stores of the server.
 
 import { get, pages, readValue, request, send, storePath } from "./api.js";
-import { button, dialog, field, formDialog, h, progressDialog, replace, report, save, say, verbatim } from "./dom.js";
+import {
+  button, cell, dialog, field, figureTable, formDialog, h, numberCell, progressDialog, region, replace, report, rowHeading,
+  save, say, table, verbatim,
+} from "./dom.js";
 import { base64, bytes, count, text, things } from "./format.js";
 
 const engines = [
@@ -30,7 +33,7 @@ export async function createStore() {
 function dropStore(name) {
   const input = h("input", { required: true, autocomplete: "off", spellcheck: "false" });
   return formDialog("Drop a store", [
-    h("p", {}, "Everything in the store ", verbatim(name, { class: "strong" }), " will be gone, on all its clients. This can't be undone."),
+    h("p", {}, "Everything in the store ", verbatim(name, { class: "strong" }), " will be gone. This can't be undone."),
     field("Type the name of the store", input),
   ], "Drop", async () => {
     if (input.value !== name) throw new Error("This is not the name of the store.");
@@ -84,9 +87,8 @@ export function storesPage({ open, storesDidChange }) {
     }
     replace(body, stores.map((store) => h(
       "tr", {},
-      h("th", { scope: "row" }, h("a", { href: `#/store/${encodeURIComponent(store.name)}/entries` }, verbatim(store.name))),
-      h("td", {}, verbatim(store.engine)),
-      h("td", { class: "number" }, count(store.entries)),
+      rowHeading(h("a", { href: `#/store/${encodeURIComponent(store.name)}/entries` }, verbatim(store.name))),
+      cell(verbatim(store.engine)), numberCell(count(store.entries)),
       h("td", { class: "actions" },
         button("Details…", () => details(store.name), { "aria-label": `Details of ${store.name}` }),
         button("Back up…", () => exportEntries(store.name, ""), { "aria-label": `Back up ${store.name}` }),
@@ -106,11 +108,9 @@ export function storesPage({ open, storesDidChange }) {
           await storesDidChange();
           open(["store", name, "entries"]);
         }, { class: "primary" })),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Stores" },
-        h("table", { class: "list" },
-          h("thead", {}, h("tr", {}, h("th", {}, "Name"), h("th", {}, "Engine"), h("th", { class: "number" }, "Entries"), h("th", {}, h("span", { class: "hidden" }, "Actions")))),
-          body)),
-      h("p", { class: "hint" }, "A backup has the entries as lines of JSON. Entries that are written meanwhile may or may not be in it; “larder backup” saves one moment.")),
+      table("Stores", ["Name", "Engine", { number: "Entries" }, { hidden: "Actions" }], body),
+      h("p", { class: "hint" }, "A backup has the entries as lines of JSON. Entries that are written meanwhile may or may ",
+        "not be in it; “larder backup” saves one moment.")),
   };
 }
 
@@ -118,14 +118,13 @@ export function storesPage({ open, storesDidChange }) {
 async function details(name) {
   const { engine, figures } = await get(storePath(name));
   await dialog(name, (close) => [
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures" },
-      h("table", { class: "figures" }, h("tbody", {}, [["engine", engine], ...Object.entries(figures)].map(([key, value]) => h(
-        "tr", {}, h("th", { scope: "row" }, key.replaceAll("_", " ")), h("td", { class: "number" }, figure(key, value))))))),
-    h("div", { class: "actions" }, h("button", { type: "button", click: () => close() }, "Close")),
+    region("Figures", figureTable([["engine", engine], ...Object.entries(figures)].map(([key, value]) =>
+      [key.replaceAll("_", " "), figure(key, value)]))),
+    h("div", { class: "actions" }, button("Close", () => close())),
   ]);
 }
 
-export function figure(name, value) {
+function figure(name, value) {
   if (typeof value === "string") return verbatim(value);
   return name.endsWith("_bytes") ? bytes(value) : count(value);
 }

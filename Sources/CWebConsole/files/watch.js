@@ -1,7 +1,7 @@
 // The changes of a store while they happen.
 
 import { lines, request, storePath } from "./api.js";
-import { button, h, replace, verbatim } from "./dom.js";
+import { button, cell, h, numberCell, replace, rowHeading, table, verbatim } from "./dom.js";
 import { bytes, count, duration } from "./format.js";
 
 /// The maximum number of changes that are shown.
@@ -12,8 +12,11 @@ const pauses = [500, 1000, 2000, 5000];
 export function watchPage({ store }) {
   const body = h("tbody");
   const state = h("p", { class: "summary", role: "status" });
-  const prefix = h("input", { type: "search", placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false", "data-shortcut": "/", change: () => restart() });
-  const toggle = h("button", { type: "button", class: "primary", click: () => (isPaused ? resume() : pause()) }, "Pause");
+  const prefix = h("input", {
+    type: "search", placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false", "data-shortcut": "/",
+    change: () => restart(),
+  });
+  const toggle = button("Pause", () => (isPaused ? resume() : pause()), { class: "primary" });
   let controller = null;
   let isPaused = false;
   /// Where the watch goes on: the store's incarnation, and the first revision that wasn't seen.
@@ -25,7 +28,8 @@ export function watchPage({ store }) {
     controller = mine;
     for (let attempt = 0; !mine.signal.aborted; attempt += 1) {
       try {
-        const response = await request("GET", storePath(store, "changes"), { query: { prefix: prefix.value, values: 1, ...place }, signal: mine.signal });
+        const query = { prefix: prefix.value, values: 1, ...place };
+        const response = await request("GET", storePath(store, "changes"), { query, signal: mine.signal });
         replace(state, "Watching.");
         for await (const line of lines(response)) {
           attempt = 0;
@@ -51,10 +55,11 @@ export function watchPage({ store }) {
     if (!line.change) return;
     total += 1;
     const value = line.value ?? (line.valueBase64 === undefined ? "" : `(binary) ${line.valueBase64}`);
+    const expiry = line.expiresInMilliseconds ? ` · expires in ${duration(line.expiresInMilliseconds)}` : null;
     addRow(h("tr", {},
-      h("td", { class: "number" }, line.revision), h("td", {}, line.change),
-      h("th", { scope: "row" }, verbatim(line.key ?? "")), h("td", { class: "number" }, line.size === undefined ? "" : bytes(line.size)),
-      h("td", {}, verbatim(value.slice(0, 300), { class: "faint" }), line.expiresInMilliseconds ? ` · expires in ${duration(line.expiresInMilliseconds)}` : null)));
+      numberCell(line.revision), cell(line.change), rowHeading(verbatim(line.key ?? "")),
+      numberCell(line.size === undefined ? "" : bytes(line.size)),
+      cell(verbatim(value.slice(0, 300), { class: "faint" }), expiry)));
     replace(state, `Watching: ${count(total)} ${total === 1 ? "change" : "changes"}.`);
   }
 
@@ -73,7 +78,7 @@ export function watchPage({ store }) {
   function resume() {
     isPaused = false;
     replace(toggle, "Pause");
-    watch();
+    void watch();
   }
 
   function restart() {
@@ -81,20 +86,15 @@ export function watchPage({ store }) {
     place = {};
     replace(body);
     total = 0;
-    if (!isPaused) watch();
+    if (!isPaused) void watch();
   }
 
   return {
     element: h("section", { class: "page" },
       h("h1", {}, "Changes of ", verbatim(store)),
       h("div", { class: "toolbar" }, prefix, toggle, state),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Changes" },
-        h("table", { class: "list" },
-          h("thead", {}, h("tr", {}, h("th", { class: "number" }, "Revision"), h("th", {}, "Change"), h("th", {}, "Key"), h("th", { class: "number" }, "Size"), h("th", {}, "Value"))),
-          body))),
-    didAppear: () => {
-      watch();
-    },
+      table("Changes", [{ number: "Revision" }, "Change", "Key", { number: "Size" }, "Value"], body)),
+    didAppear: () => void watch(),
     close: () => controller?.abort(),
   };
 }
