@@ -38,6 +38,7 @@ from server_process import Server
 
 SIZES = [(360, 640), (1280, 800), (2560, 1440)]
 TIMEOUT = 15_000  # In milliseconds.
+VECTORS = Path(__file__).resolve().parents[2] / "Protocol" / "vectors"
 IMAGES = Path(__file__).resolve().parents[2] / "contrib" / "images"
 
 # What must be shown as it is, as keys and values and names.
@@ -191,6 +192,16 @@ class PagesTests(ConsoleCase):
         expect(value).to_have_text('{\n  "n": 12345678901234567890,\n  "m": 1.50\n}')
         self.page.get_by_label("View").select_option("hex")
         expect(value).to_contain_text("7b 22 6e 22")
+        with self.store() as store:
+            store.put("list", [b"first", b"\xff\x00"])
+        self.open("store", "films", "entries", "list")
+        expect(self.page.locator(".facts")).to_contain_text("a list of values")
+        expect(self.page.get_by_role("article").get_by_role("listitem")).to_have_text(["first", "ff 00"])
+        expect(self.page.get_by_role("button", name="Edit")).to_be_disabled()
+        with self.store() as store:
+            store.put("empty", b"")
+        self.open("store", "films", "entries", "empty")
+        expect(self.page.get_by_text("The value is empty.")).to_be_visible()
 
     def test_edits(self) -> None:
         self.open("store", "films", "entries", "plain")
@@ -429,6 +440,17 @@ class PagesTests(ConsoleCase):
         self.assertEqual(chart.locator(".line").get_attribute("d"), path)
         self.click("Resume")
         expect(chart.locator(".line")).not_to_have_attribute("d", path)
+
+    def test_servers_of_a_cluster(self) -> None:
+        """With what the protocol's vector says, because this server has no database."""
+        (report,) = [
+            json.loads(vector["frame"]["cluster"])
+            for vector in json.loads((VECTORS / "replies.json").read_text()) if vector["name"] == "cluster"
+        ]  # fmt: skip
+        self.page.route("**/v1/cluster", lambda route: route.fulfill(json={"databases": report}))
+        self.open("live")
+        expect(self.page.get_by_role("region", name="Servers of main")).to_contain_text("kitchen (this one)")
+        expect(self.page.get_by_role("region", name="Stores of main").get_by_role("row").nth(1)).to_contain_text("orders")
 
     def test_stores(self) -> None:
         self.open("stores")

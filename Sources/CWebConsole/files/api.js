@@ -117,8 +117,8 @@ export async function readValue(store, key, start, count, signal) {
     const range = count === undefined ? `bytes=${start}-` : `bytes=${start}-${start + count - 1}`;
     response = await requestEntry("GET", store, key, { headers: { Range: range }, signal });
   } catch (error) {
-    // An empty value has no ranges.
-    if (error.status !== 416) throw error;
+    // An empty value has no ranges, and neither has a list.
+    if (error.status !== 416 && error.code !== "illegalArgument") throw error;
     response = await requestEntry("GET", store, key, { signal });
   }
   const bytes = new Uint8Array(await response.arrayBuffer());
