@@ -63,7 +63,7 @@ struct Profile: Equatable {
 
   private mutating func add(_ key: YAMLNode, _ value: YAMLNode, _ path: String) throws(CommandFailure) {
     let place = "\(path), line \(key.line)"
-    guard case .scalar(let name, _, _) = key, case .scalar(let text, false, _) = value else {
+    guard case .scalar(let name, _, _) = key, case .scalar(let text, _, _) = value, !value.isNull else {
       throw CommandFailure(.usage, "\(place): a member of a profile is NAME: TEXT")
     }
     let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
