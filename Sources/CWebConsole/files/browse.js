@@ -159,22 +159,26 @@ async function deleteBelow(store, prefix) {
     return true;
   }, { danger: true });
   if (!isSure) return;
-  const deleted = await progressDialog("Delete", async (show, signal) => {
-    let deleted = 0;
-    for await (const entries of pages(store, prefix, { signal })) {
-      const keys = entries.map((entry) => entry.key);
-      deleted += (await send("POST", storePath(store, "delete"), { keys }, { signal })).deleted;
-      show(`${count(deleted)} of ${count(total)}`, Math.min(1, deleted / total));
-    }
-    return deleted;
-  });
-  say(`Deleted ${things(deleted, "entry", "entries")}.`);
+  let deleted = 0;
+  try {
+    await progressDialog("Delete", async (show, signal) => {
+      for await (const entries of pages(store, prefix, { signal })) {
+        const keys = entries.map((entry) => entry.key);
+        // A request that has been sent isn't stopped, so that the number is right.
+        deleted += (await send("POST", storePath(store, "delete"), { keys })).deleted;
+        show(`${count(deleted)} of ${count(total)}`, Math.min(1, deleted / total));
+      }
+    });
+  } finally {
+    say(`Deleted ${things(deleted, "entry", "entries")}.`);
+  }
 }
 
-export function browsePage({ store, rest: [key], remember, storesDidChange }) {
+export function browsePage({ store, prefix: readablePrefix, rest: [key], remember, storesDidChange }) {
   const detail = h("div", { class: "detail" });
   const prefixInput = h("input", {
-    type: "search", placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false", "data-shortcut": "/",
+    type: "search", value: readablePrefix, placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false",
+    "data-shortcut": "/",
     change: () => startTree(),
   });
   const delimiterInput = h("input", {
@@ -307,8 +311,11 @@ export function browsePage({ store, rest: [key], remember, storesDidChange }) {
   }
 
   async function removeBelow(prefix) {
-    await deleteBelow(store, prefix);
-    refresh();
+    try {
+      await deleteBelow(store, prefix);
+    } finally {
+      refresh();
+    }
   }
 
   async function didWrite(key) {

@@ -29,6 +29,7 @@ const storeMenu = h("select", {
   class: "store-menu", "aria-label": "Store", change: () => open(["store", storeMenu.value, "entries"]),
 });
 const who = h("span", { class: "who" });
+let identity = { rights: [] };
 let stores = [];
 let page = null;
 
@@ -77,6 +78,12 @@ function link(names, label, isCurrent) {
   return h("a", { href: address(names), "aria-current": isCurrent ? "page" : null }, label);
 }
 
+/// Returns what the keys begin with that the user may read; nothing if it is all of them.
+function readablePrefix(store) {
+  const rights = identity.rights.filter((right) => right.store === undefined || right.store === store);
+  return rights.some((right) => right.keyPrefix === undefined) ? "" : rights[0]?.keyPrefix ?? "";
+}
+
 /// Shows the page that the address names.
 function show() {
   page?.close?.();
@@ -92,6 +99,7 @@ function show() {
   document.title = kind === "store" ? `${store} – Larder` : `${listed[1]} – Larder`;
   page = listed[2]({
     store,
+    prefix: readablePrefix(store),
     rest,
     open,
     storesDidChange: loadStores,
@@ -127,8 +135,8 @@ async function start() {
   useTheme(localStorage.getItem("larder-theme") ?? "");
   try {
     await openLink();
-    const identity = await get("whoami");
-    showConsole(identity);
+    identity = await get("whoami");
+    showConsole();
     await loadStores();
     show();
     window.addEventListener("hashchange", show);
@@ -179,7 +187,7 @@ function showLogin(reason) {
   input.focus();
 }
 
-function showConsole(identity) {
+function showConsole() {
   const name = identity.principal ?? (identity.user === undefined ? "" : `uid ${identity.user}`);
   replace(who, name ? verbatim(name) : null);
   const skip = (event) => {

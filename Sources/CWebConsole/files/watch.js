@@ -9,11 +9,12 @@ const maxRows = 500;
 /// The pauses before a new attempt to connect, in milliseconds.
 const pauses = [500, 1000, 2000, 5000];
 
-export function watchPage({ store }) {
+export function watchPage({ store, prefix: readablePrefix }) {
   const body = h("tbody");
   const state = h("p", { class: "summary", role: "status" });
   const prefix = h("input", {
-    type: "search", placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false", "data-shortcut": "/",
+    type: "search", value: readablePrefix, placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false",
+    "data-shortcut": "/",
     change: () => restart(),
   });
   const toggle = button("Pause", () => (isPaused ? resume() : pause()), { class: "primary" });
