@@ -19,7 +19,8 @@ GROUP_EXPLANATIONS = 32  # §3: the feature bit of aggregates that are explained
 TOKENS = 64  # §3: the feature bit of a hello with a token
 RIGHTS = 128  # §3: the feature bit of questions about rights
 CLUSTERS = 256  # §3: the feature bit of stores that servers share
-FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS | RIGHTS | CLUSTERS
+CONSOLES = 512  # §3: the feature bit of links to the console
+FEATURES = DOCUMENTS | RANGES | UPLOADS | INCARNATIONS | TIMES | GROUP_EXPLANATIONS | TOKENS | RIGHTS | CLUSTERS | CONSOLES
 
 
 class Operation(IntEnum):
