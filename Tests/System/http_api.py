@@ -157,9 +157,8 @@ def main() -> int:
         server = Server(options.server.resolve(), Path(directory), "--listen", "http:127.0.0.1:0", "--store", "films=memory")
         try:
             server.wait_until_ready()
-            found = re.search(r"listening address=tcp:127\.0\.0\.1:(\d+)", server.log())
-            assert found, server.log()
-            HTTPChecks.port, HTTPChecks.address, HTTPChecks.directory = int(found[1]), server.address, directory
+            (HTTPChecks.port,) = server.tcp_ports()
+            HTTPChecks.address, HTTPChecks.directory = server.address, directory
             passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(HTTPChecks))
         finally:
             server.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,10 @@ class Server:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit(f"{self.process.args[0]} does not serve {name}: {error}\n{self.log()}") from error
                 time.sleep(0.005)
+
+    def tcp_ports(self) -> list[int]:
+        """Returns the ports of loopback that it listens on, in the order of its options."""
+        return [int(port) for port in re.findall(r"listening address=tcp:127\.0\.0\.1:(\d+)", self.log())]
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -34,9 +33,8 @@ class ConsoleCase(BriefCase):
         cls.server = Server(cls.larderd, Path(cls.folder.name), "--listen", "http:127.0.0.1:0", *cls.options)
         cls.addClassCleanup(cls.server.kill)
         cls.server.wait_until_ready()
-        found = re.search(r"listening address=tcp:127\.0\.0\.1:(\d+)", cls.server.log())
-        assert found, cls.server.log()
-        cls.port = int(found[1])
+        cls.ports = cls.server.tcp_ports()
+        cls.port = cls.ports[0]
         cls.url = f"http://127.0.0.1:{cls.port}/"
         playwright = sync_playwright().start()
         cls.addClassCleanup(playwright.stop)

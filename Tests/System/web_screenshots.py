@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import tempfile
 import threading
 from pathlib import Path
@@ -129,7 +128,7 @@ def main() -> None:
         try:
             server.wait_until_ready()
             fill(server.address)
-            port = re.search(r"listening address=tcp:127\.0\.0\.1:(\d+)", server.log())[1]
+            (port,) = server.tcp_ports()
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
                 pictures = Pictures(browser.new_page(), f"http://127.0.0.1:{port}/", server.address)

@@ -36,62 +36,67 @@ export function parse(text) {
     }
   }
 
+  /// Takes what is between an opening and a closing character, with commas between it.
+  function items(end, name, take) {
+    const taken = [];
+    position += 1;
+    skip();
+    if (text[position] !== end) {
+      taken.push(take());
+      for (skip(); text[position] === ","; skip()) {
+        position += 1;
+        taken.push(take());
+      }
+      if (text[position] !== end) fail(`a comma or a closing ${name} is expected here`);
+    }
+    position += 1;
+    return taken;
+  }
+
+  function member(depth) {
+    skip();
+    if (text[position] !== '"') fail("a name in double quotes is expected here");
+    const nameStart = position;
+    const name = string();
+    const nameEnd = position;
+    skip();
+    if (text[position] !== ":") fail("a colon is expected here");
+    position += 1;
+    return { name, nameStart, nameEnd, value: value(depth + 1) };
+  }
+
+  /// Returns what a pattern matches here; undefined for nothing.
+  function match(pattern) {
+    pattern.lastIndex = position;
+    return pattern.exec(text)?.[0];
+  }
+
   function value(depth) {
     skip();
     if (depth > 200) fail("this is nested too deeply");
     const start = position;
     const character = text[position];
     if (character === "{") {
-      const members = [];
-      position += 1;
-      skip();
-      if (text[position] === "}") return (position += 1), { type: "object", members, start, end: position };
-      while (true) {
-        skip();
-        if (text[position] !== '"') fail("a name in double quotes is expected here");
-        const nameStart = position;
-        const name = string();
-        const nameEnd = position;
-        skip();
-        if (text[position] !== ":") fail("a colon is expected here");
-        position += 1;
-        members.push({ name, nameStart, nameEnd, value: value(depth + 1) });
-        skip();
-        if (text[position] === ",") position += 1;
-        else if (text[position] === "}") break;
-        else fail("a comma or a closing brace is expected here");
-      }
-      position += 1;
+      const members = items("}", "brace", () => member(depth));
       return { type: "object", members, start, end: position };
     }
     if (character === "[") {
-      const elements = [];
-      position += 1;
-      skip();
-      if (text[position] === "]") return (position += 1), { type: "array", elements, start, end: position };
-      while (true) {
-        elements.push(value(depth + 1));
-        skip();
-        if (text[position] === ",") position += 1;
-        else if (text[position] === "]") break;
-        else fail("a comma or a closing bracket is expected here");
-      }
-      position += 1;
+      const elements = items("]", "bracket", () => value(depth + 1));
       return { type: "array", elements, start, end: position };
     }
     if (character === '"') return { type: "string", value: string(), start, end: position };
-    const word = /^(?:true|false|null)\b/.exec(text.slice(position, position + 6))?.[0];
+    const word = match(/(?:true|false|null)\b/y);
     if (word) {
       position += word.length;
       return { type: word === "null" ? "null" : "boolean", value: JSON.parse(word), start, end: position };
     }
-    const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/.exec(text.slice(position, position + 400))?.[0];
+    const number = match(/-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y);
     if (number) {
       position += number.length;
       return { type: "number", text: number, start, end: position };
     }
     if (character === undefined) fail("the text ends here too early");
-    const wrong = /^[^\s,:{}[\]"]+/.exec(text.slice(position))?.[0];
+    const wrong = match(/[^\s,:{}[\]"]+/y);
     return fail("a value is expected here: strings need double quotes", start, start + (wrong?.length ?? 1));
   }
 

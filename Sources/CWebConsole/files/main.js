@@ -8,7 +8,7 @@ import { findPage } from "./find.js";
 import { indexesPage } from "./indexes.js";
 import { livePage } from "./live.js";
 import { shortcutsDialog } from "./shortcuts.js";
-import { createStore, storesPage } from "./stores.js";
+import { newStoreButton, storesPage } from "./stores.js";
 import { watchPage } from "./watch.js";
 
 const pagesOfStores = [
@@ -204,12 +204,7 @@ function showConsole() {
     h("div", { class: "columns" },
       h("aside", { "aria-label": "Stores" },
         h("h2", {}, "Stores"), storeList,
-        button("New store…", async () => {
-          const name = await createStore();
-          if (!name) return;
-          await loadStores();
-          open(["store", name, "entries"]);
-        }, { class: "plain" })),
+        newStoreButton({ open, storesDidChange: loadStores }, "plain")),
       main),
     messageArea());
 }

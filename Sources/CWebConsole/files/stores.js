@@ -16,7 +16,7 @@ const engines = [
 
 /// Asks for a new store.
 /// - Returns: Its name; undefined if there is none.
-export async function createStore() {
+async function createStore() {
   const name = h("input", { required: true, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*", maxlength: 128, spellcheck: "false" });
   const engine = h("input", { required: true, value: "memory", list: "engines", spellcheck: "false" });
   const list = h("datalist", { id: "engines" }, engines.map(([value, label]) => h("option", { value }, label)));
@@ -27,6 +27,17 @@ export async function createStore() {
     await send("PUT", storePath(name.value), { engine: engine.value });
     return name.value;
   });
+}
+
+/// A button that makes a store, and opens it.
+/// - open, storesDidChange: Called with the names of a page, and when there is another store.
+export function newStoreButton({ open, storesDidChange }, kind) {
+  return button("New store…", async () => {
+    const name = await createStore();
+    if (!name) return;
+    await storesDidChange();
+    open(["store", name, "entries"]);
+  }, { class: kind });
 }
 
 /// Asks whether a store is to be dropped, whose name the user has to type.
@@ -102,12 +113,7 @@ export function storesPage({ open, storesDidChange }) {
   return {
     element: h("section", { class: "page" },
       h("div", { class: "heading" }, h("h1", {}, "Stores"),
-        button("New store…", async () => {
-          const name = await createStore();
-          if (!name) return;
-          await storesDidChange();
-          open(["store", name, "entries"]);
-        }, { class: "primary" })),
+        newStoreButton({ open, storesDidChange }, "primary")),
       table("Stores", ["Name", "Engine", { number: "Entries" }, { hidden: "Actions" }], body),
       h("p", { class: "hint" }, "A backup has the entries as lines of JSON. Entries that are written meanwhile may or may ",
         "not be in it; “larder backup” saves one moment.")),

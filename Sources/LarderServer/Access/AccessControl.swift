@@ -109,12 +109,16 @@ final class AccessControl: Sendable {
   /// Who the client of a connection is. Makes no system call.
   func auditClient(of connection: borrowing Connection) -> AuditClient {
     let policy = policy
-    let session = connection.consoleSession?.owner
-    return AuditClient(
-      listener: policy.listeners[session?.listener ?? connection.listener],
-      peer: session?.peer ?? connection.figures.peer, connection: connection.figures.number,
-      tokenOwner: (session?.identity.token ?? connection.accessToken).flatMap(policy.tokens.record)?.name,
-      certificate: session?.identity.certificate ?? connection.channel.peerCertificate)
+    func client(_ listener: Int, _ peer: Peer, _ token: TokenDigest?, _ certificate: PeerCertificate?) -> AuditClient {
+      AuditClient(
+        listener: policy.listeners[listener], peer: peer, connection: connection.figures.number,
+        tokenOwner: token.flatMap(policy.tokens.record)?.name, certificate: certificate)
+    }
+    if let owner = connection.consoleSession?.owner {
+      return client(owner.listener, owner.peer, owner.identity.token, owner.identity.certificate)
+    }
+    return client(
+      connection.listener, connection.figures.peer, connection.accessToken, connection.channel.peerCertificate)
   }
 
   func record(_ event: AuditEvent) { audit?.record(event) }

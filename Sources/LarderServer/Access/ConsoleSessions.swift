@@ -30,10 +30,7 @@ final class ConsoleSessions: Sendable {
   func makeLink(for owner: ConsoleSession.Owner) -> AccessToken {
     let (link, now) = (AccessToken(), monotonicMilliseconds())
     contents.withLock { contents in
-      contents.links = contents.links.filter { $0.value.end > now }
-      if contents.links.count >= Self.maxCount, let first = contents.links.min(by: { $0.value.end < $1.value.end }) {
-        contents.links[first.key] = nil
-      }
+      _ = Self.makeRoom(in: &contents.links, now: now, end: \.end)
       contents.links[link.digest] = Link(owner: owner, end: now + Self.linkLifetime)
     }
     return link
@@ -45,16 +42,22 @@ final class ConsoleSessions: Sendable {
     let (token, now) = (AccessToken(), monotonicMilliseconds())
     return contents.withLock { contents in
       guard let link = contents.links.removeValue(forKey: link.digest), link.end > now else { return nil }
-      contents.sessions = contents.sessions.filter { !$0.value.isOver(now: now) }
-      if contents.sessions.count >= Self.maxCount,
-        let first = contents.sessions.min(by: { $0.value.end < $1.value.end })
-      {
-        first.value.finish()
-        contents.sessions[first.key] = nil
-      }
+      Self.makeRoom(in: &contents.sessions, now: now, end: \.end)?.finish()
       contents.sessions[token.digest] = ConsoleSession(owner: link.owner, end: now + Self.lifetime)
       return token
     }
+  }
+
+  /// Removes what has ended and, if no more may be added, the one that would end first.
+  /// - Returns: The latter.
+  private static func makeRoom<Element>(
+    in elements: inout [TokenDigest: Element], now: UInt64, end: (Element) -> UInt64
+  ) -> Element? {
+    elements = elements.filter { end($0.value) > now }
+    guard elements.count >= maxCount, let first = elements.min(by: { end($0.value) < end($1.value) }) else {
+      return nil
+    }
+    return elements.removeValue(forKey: first.key)
   }
 
   /// Returns the session of a token; nil if there is none, or it is over.

@@ -5,6 +5,8 @@ import Wire
 final class HTTPClientState {
   /// The name in the path of the store that is open; nil if none is.
   private var store: [UInt8]?
+  /// The name by which the client knew the server when it opened the store.
+  private var host: [UInt8] = []
   /// The value of `Authorization` that the client has its rights by; empty for none.
   private(set) var authorization: [UInt8] = []
 
@@ -22,24 +24,31 @@ final class HTTPClientState {
 
   func takeBatch() -> (Command, [UInt8])? { batch.take() }
 
-  /// Notes which store is open.
-  func didOpen(_ store: RawSpan) { self.store = store.toArray() }
+  /// Notes which store a request has opened, by a name that the server has.
+  func didOpenStore(of request: HTTPRequest, _ bytes: RawSpan) {
+    store = bytes.extracting(request.route.store).toArray()
+    host = bytes.extracting(request[.host] ?? 0..<0).toArray()
+  }
 
   /// Notes by what the client has its rights.
   func didAuthorize(_ authorization: RawSpan) { self.authorization = authorization.toArray() }
 
-  /// Whether a request is on the store that is open, with the rights that the connection has.
-  func isServed(by request: HTTPRequest, _ bytes: RawSpan) -> Bool {
+  /// Whether a request is on the store that is open, by the same name of the server, with the rights that the connection
+  /// has.
+  func isServed(by request: HTTPRequest, _ bytes: RawSpan, _ session: ConsoleSession?, now: UInt64) -> Bool {
     guard let store, bytes.extracting(request.route.store).hasSameBytes(as: unsafe store.span.bytes) else {
       return false
     }
-    return hasAuthorization(of: request, bytes)
+    return unsafe bytes.extracting(request[.host] ?? 0..<0).hasSameBytes(as: host.span.bytes)
+      && hasAuthorization(of: request, bytes, session, now: now)
   }
 
   /// Whether the connection has the rights that a request has.
-  func hasAuthorization(of request: HTTPRequest, _ bytes: RawSpan) -> Bool {
+  /// - Parameter session: The session of a console that the connection has them by; nil for none.
+  func hasAuthorization(of request: HTTPRequest, _ bytes: RawSpan, _ session: ConsoleSession?, now: UInt64) -> Bool {
     let (field, authorization) = (request[.authorization] ?? 0..<0, authorization)
-    return unsafe bytes.extracting(field).hasSameBytes(as: authorization.span.bytes)
+    return unsafe session?.isOver(now: now) != true
+      && bytes.extracting(field).hasSameBytes(as: authorization.span.bytes)
   }
 }
 

@@ -97,7 +97,7 @@ struct HTTPBody {
     var reader = JSONMembers()
     let text = Span<UInt8>(_bytes: bytes.extracting(source))
     do throws(JSONError) { try reader.read(text) } catch {
-      throw CommandFailure(.illegalArgument, "the body is not a JSON object: \(error)")
+      throw CommandFailure(.illegalArgument, "this is not a JSON object: \(error)")
     }
     for member in reader.all {
       let quoted = text.extracting(member.quotedName)

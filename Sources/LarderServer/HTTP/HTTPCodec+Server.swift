@@ -55,12 +55,10 @@ extension HTTPCodec {
       if route.resource == .session, request.method == .post {
         return try openConsole(request, bytes, of: &connection, on: &executor, into: &replies)
       }
-    } catch { return refuse(error, HTTPStatus(error.code), into: &replies) }
-    if let failure = authorize(request, bytes, &connection, on: &executor) {
-      return refuse(
-        failure, .unauthorized, isHead: isHead, field: ("WWW-Authenticate", "Bearer realm=\"larder\""), into: &replies)
-    }
-    do throws(CommandFailure) {
+      if let failure = authorize(request, bytes, &connection, on: &executor) {
+        let field: (StaticString, String) = ("WWW-Authenticate", "Bearer realm=\"larder\"")
+        return refuse(failure, .unauthorized, isHead: isHead, field: field, into: &replies)
+      }
       return try executeAuthorized(request, bytes, of: &connection, on: &executor, into: &replies)
     } catch { return refuse(error, HTTPStatus(error.code), isHead: isHead, into: &replies) }
   }
@@ -79,7 +77,8 @@ extension HTTPCodec {
     _ request: HTTPRequest, _ bytes: RawSpan, _ connection: inout Connection, on executor: inout Executor
   ) -> CommandFailure? {
     let accessControl = executor.server.accessControl
-    if !connection.isServed(by: request, bytes, now: executor.now) {
+    let client = connection.httpClient
+    if !client.hasAuthorization(of: request, bytes, connection.consoleSession, now: executor.now) {
       var (token, session): (TokenDigest?, ConsoleSession?)
       if request[.authorization] != nil {
         guard let text = request.bearer(bytes) else {
@@ -92,7 +91,7 @@ extension HTTPCodec {
         }
       }
       (connection.accessToken, connection.consoleSession) = (token, session)
-      connection.httpClient.didAuthorize(bytes.extracting(request[.authorization] ?? 0..<0))
+      client.didAuthorize(bytes.extracting(request[.authorization] ?? 0..<0))
       connection.grants = accessControl.grants(for: connection)
       connection.stores.permit(connection.grants)
       guard connection.countPrincipal(on: executor.server, executor.limits) else { return .tooManyOfPrincipal }
@@ -178,7 +177,8 @@ extension HTTPCodec {
   private static func openStore(
     _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor
   ) throws(CommandFailure) -> Store {
-    if let opened = connection.stores[1], connection.httpClient.isServed(by: request, bytes),
+    if let opened = connection.stores[1],
+      connection.httpClient.isServed(by: request, bytes, connection.consoleSession, now: executor.now),
       !opened.store.access({ $0.isDropped })
     {
       return opened.store
@@ -191,7 +191,7 @@ extension HTTPCodec {
     if connection.stores[1] != nil { connection.stores.close(1) }
     _ = try executor.openStore(name, of: &connection.stores, connection.grants)
     guard let opened = connection.stores[1] else { preconditionFailure("the first store has the first handle") }
-    connection.httpClient.didOpen(bytes.extracting(request.route.store))
+    connection.httpClient.didOpenStore(of: request, bytes)
     return opened.store
   }
 
@@ -252,13 +252,6 @@ extension HTTPCodec {
 
   static func didReply(to request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection) {
     if request.closesConnection(bytes), connection.phase == .open { connection.phase = .closing }
-  }
-}
-
-extension Connection {
-  /// Whether the connection has the rights that a request has.
-  func isServed(by request: HTTPRequest, _ bytes: RawSpan, now: UInt64) -> Bool {
-    httpClient.hasAuthorization(of: request, bytes) && consoleSession?.isOver(now: now) != true
   }
 }
 

@@ -53,17 +53,15 @@ enum HTTPCodec: Codec {
     _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on store: Store, _ map: inout EntryMap,
     executor: inout Executor, into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution? {
-    guard connection.httpClient.isServed(by: request, bytes), !map.isDropped,
-      connection.consoleSession?.isOver(now: executor.now) != true,
-      connection.httpClient.hasBatch == request.route.isBatch,
-      HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) == nil,
-      HTTPGate.refusalOfSite(of: request, bytes) == nil
+    let client = connection.httpClient
+    guard client.isServed(by: request, bytes, connection.consoleSession, now: executor.now), !map.isDropped,
+      client.hasBatch == request.route.isBatch, HTTPGate.refusalOfSite(of: request, bytes) == nil
     else {
       // It is executed again, without a store.
       connection.stores.close(1)
       throw .deferred
     }
-    connection.httpClient.wasToldToContinue = false
+    client.wasToldToContinue = false
     if request.route.resource == .tree {
       return try appendTree(request, bytes, &map, executor: &executor, into: &replies)
     }
