@@ -45,10 +45,15 @@ public enum ChangeKind: UInt8, Sendable {
 /// A change record of a watch: `Protocol/wire.md` §6.5. Key and value are ranges of the span that the record was
 /// decoded from.
 public struct ChangeRecord: Equatable, Sendable {
+  /// The flag of a write that has changed nothing but the expiry.
+  static let onlyExpiry: UInt8 = 2
+
   public let kind: ChangeKind
   public let revision: UInt64
   /// The milliseconds until the entry expires; 0 for an entry that does not expire.
   public let expiry: UInt64
+  /// Whether the entry was written only to change its expiry, or to remove it.
+  public let changesOnlyExpiry: Bool
   public let key: Range<Int>
   public let value: Range<Int>
 
@@ -68,7 +73,9 @@ public struct ChangeRecord: Equatable, Sendable {
       let kind = ChangeKind(rawValue: UInt8(truncatingIfNeeded: word))
     else { return nil }
     let flags = UInt8(truncatingIfNeeded: word >> 8)
-    guard flags & ~RecordFlags.expiry == 0 else { return nil }
+    guard flags & ~(RecordFlags.expiry | Self.onlyExpiry) == 0 else { return nil }
+    changesOnlyExpiry = flags & Self.onlyExpiry != 0
+    if changesOnlyExpiry, kind != .single, kind != .list { return nil }
     var keyStart = offset + Self.headerSize
     var expiry: UInt64 = 0
     if flags & RecordFlags.expiry != 0 {
@@ -100,11 +107,14 @@ extension ByteBuffer {
   }
 
   /// Appends a change record.
-  /// - Parameter expiry: The milliseconds until the entry expires; 0 for an entry that does not expire.
+  /// - Parameters:
+  ///   - expiry: The milliseconds until the entry expires; 0 for an entry that does not expire.
+  ///   - changesOnlyExpiry: Whether the entry was written only to change its expiry, or to remove it.
   public mutating func appendChange(
-    _ kind: ChangeKind, revision: UInt64, expiry: UInt64 = 0, key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
+    _ kind: ChangeKind, revision: UInt64, expiry: UInt64 = 0, changesOnlyExpiry: Bool = false,
+    key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer
   ) {
-    let flags = expiry == 0 ? 0 : RecordFlags.expiry
+    let flags = (expiry == 0 ? 0 : RecordFlags.expiry) | (changesOnlyExpiry ? ChangeRecord.onlyExpiry : 0)
     append(
       UInt64(kind.rawValue) | UInt64(flags) << 8 | UInt64(UInt16(truncatingIfNeeded: key.count)) << 16
         | UInt64(UInt32(truncatingIfNeeded: value.count)) << 32)

@@ -57,7 +57,7 @@ struct Reply: Equatable, CustomStringConvertible {
       changes.append(
         TestChange(
           kind: record.kind, key: String(decoding: body[record.key], as: UTF8.self), value: Array(body[record.value]),
-          revision: record.revision, expiry: record.expiry))
+          revision: record.revision, expiry: record.expiry, changesOnlyExpiry: record.changesOnlyExpiry))
       offset = record.end
     }
     return offset == body.count ? changes : []
@@ -86,6 +86,7 @@ struct TestChange: Equatable {
   var value: [UInt8] = []
   let revision: UInt64
   var expiry: UInt64 = 0
+  var changesOnlyExpiry = false
 }
 
 extension [UInt8] {

@@ -6,6 +6,8 @@ import Synchronization
 final class TestEngine: Engine, Sendable {
   private let state = Mutex(State())
   private let resumed = DispatchSemaphore(value: 0)
+  /// What the store requires for its replies; nil if it requires none.
+  let lease: Lease?
 
   private struct State {
     var isPaused = false
@@ -19,6 +21,14 @@ final class TestEngine: Engine, Sendable {
     var syncedWrites = 0
     var syncs = 0
     var byteCount = 0
+  }
+
+  /// The part of its space that only removals may use, in bytes.
+  let removalReserveByteCount: Int
+
+  init(lease: Lease? = nil, removalReserve: Int = 0) {
+    self.lease = lease
+    removalReserveByteCount = removalReserve
   }
 
   /// Makes writes wait until `resume()`.

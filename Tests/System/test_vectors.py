@@ -185,6 +185,8 @@ def change_fields(change: wire.Change) -> Frame:
     fields |= {"valueHex": change.value.hex(), "revision": change.revision}
     if change.expire_after_milliseconds is not None:
         fields["expireAfterMilliseconds"] = change.expire_after_milliseconds
+    if change.only_expiry:
+        fields["onlyExpiry"] = True
     return fields
 
 

@@ -104,6 +104,7 @@ struct RecordFields: Decodable, Equatable, Sendable {
   private var valueHex: String?
   private var elementsHex: [String]?
   private var expireAfterMilliseconds: UInt64?
+  private var onlyExpiry: Bool?
   private var revision: UInt64?
   private var ifAbsent: Bool?
   private var ifRevision: UInt64?
@@ -604,8 +605,8 @@ extension RecordFields {
     unsafe key.withUnsafeBytes { key in
       unsafe value.withUnsafeBytes { value in
         unsafe buffer.appendChange(
-          Self.kinds.first { $0.1 == kind }!.0, revision: revision!, expiry: expireAfterMilliseconds ?? 0, key: key,
-          value: value)
+          Self.kinds.first { $0.1 == kind }!.0, revision: revision!, expiry: expireAfterMilliseconds ?? 0,
+          changesOnlyExpiry: onlyExpiry ?? false, key: key, value: value)
       }
     }
   }
@@ -615,6 +616,7 @@ extension RecordFields {
     keyHex = body.extracting(change.key).toArray().hex
     valueHex = body.extracting(change.value).toArray().hex
     if change.expiry != 0 { expireAfterMilliseconds = change.expiry }
+    if change.changesOnlyExpiry { onlyExpiry = true }
     revision = change.revision
   }
 

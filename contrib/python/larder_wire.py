@@ -211,6 +211,8 @@ class Change:
     value: bytes
     revision: int
     expire_after_milliseconds: int | None = None
+    only_expiry: bool = False
+    """Whether the entry was written only to change its expiry, or to remove it."""
 
 
 @dataclass(frozen=True)
@@ -603,5 +605,7 @@ def decode_changes(body: bytes) -> tuple[int, list[Change]]:
         key, value = reader.text(key_size), reader.bytes(value_size)
         if kind not in list(ChangeKind):
             raise WireError(f"a change of kind {kind}")
-        changes.append(Change(ChangeKind(kind), key, value, revision, expiry))
+        if flags & ~3 or flags & 2 and kind > ChangeKind.list:
+            raise WireError(f"a change of kind {kind} with the flags {flags}")
+        changes.append(Change(ChangeKind(kind), key, value, revision, expiry, flags & 2 != 0))
     return through, changes

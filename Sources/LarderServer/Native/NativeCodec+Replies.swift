@@ -152,8 +152,8 @@ extension NativeCodec {
     case .result(let result): replies.bytes.append(result)
     case .change(let change, let hasValue, let lifetime):
       unsafe replies.bytes.appendChange(
-        ChangeKind(change.kind), revision: change.revision, expiry: lifetime, key: change.key,
-        value: hasValue ? change.value : noBytes)
+        ChangeKind(change.kind), revision: change.revision, expiry: lifetime,
+        changesOnlyExpiry: change.effect == .expiry, key: change.key, value: hasValue ? change.value : noBytes)
     case .incarnation(let incarnation):
       unsafe replies.bytes.appendChange(.incarnation, revision: incarnation, key: noBytes, value: noBytes)
     case .lost(let revision):

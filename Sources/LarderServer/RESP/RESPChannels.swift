@@ -26,7 +26,8 @@ final class RESPChannels: Sendable {
       switch subscription.kind {
       case .channel: subscriptions.channels[name, default: [:]][id] = inbox
       case .pattern:
-        unsafe subscriptions.patterns[name, default: (GlobPattern(name.span.bytes), [:])].inboxes[id] = inbox
+        guard let pattern = subscription.pattern else { preconditionFailure("a new subscription has its pattern") }
+        subscriptions.patterns[name, default: (pattern, [:])].inboxes[id] = inbox
       }
     }
   }
@@ -94,12 +95,40 @@ struct RESPSubscription: Hashable {
 
   let kind: Kind
   let name: [UInt8]
+  /// The pattern; nil for a channel, and for what only stands for an equal subscription that is to be removed.
+  let pattern: GlobPattern?
 
+  /// The maximum size of the name of a channel, in bytes.
+  static let maxNameSize = GlobPattern.maxSize
   /// What a subscription counts as beside its name when those of a client are limited, in bytes.
   private static let overhead = 64
 
+  /// Creates a subscription that is to be added.
+  init(_ kind: Kind, to name: RawSpan) throws(RESPFailure) {
+    try Self.check(name)
+    pattern = kind == .pattern ? try GlobPattern(name) : nil
+    (self.kind, self.name) = (kind, name.toArray())
+  }
+
+  /// Creates what is equal to a subscription that is to be removed.
+  init(_ kind: Kind, equalTo name: RawSpan) { (self.kind, self.name, pattern) = (kind, name.toArray(), nil) }
+
+  /// Checks the size of the name of a channel, because a message is compared with all patterns.
+  static func check(_ name: RawSpan) throws(RESPFailure) {
+    guard name.byteCount <= maxNameSize else { throw .error("ERR a channel has at most \(maxNameSize) bytes") }
+  }
+
+  static func == (left: RESPSubscription, right: RESPSubscription) -> Bool {
+    left.kind == right.kind && left.name == right.name
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(kind)
+    hasher.combine(name)
+  }
+
   /// What it counts as when the subscriptions of a client are limited, in bytes.
-  var byteCount: Int { name.count + Self.overhead }
+  var byteCount: Int { name.count + Self.overhead + (pattern?.byteCount ?? 0) }
 }
 
 /// A message in an inbox.

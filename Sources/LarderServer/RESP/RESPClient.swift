@@ -79,12 +79,12 @@ final class RESPClient: @unchecked Sendable {
   func beginTransaction() { transaction = RESPTransaction() }
 
   /// Adds a request to the transaction.
-  func queue(_ request: RawSpan, isWrite: Bool, maxByteCount: Int) throws(RESPFailure) {
-    guard (transaction?.requests.count ?? 0) + request.byteCount <= maxByteCount else {
+  func queue(_ request: RESPRequest, _ bytes: RawSpan, maxByteCount: Int) throws(RESPFailure) {
+    guard (transaction?.requests.count ?? 0) + bytes.byteCount <= maxByteCount else {
       throw .error("ERR a transaction has at most \(maxByteCount) bytes, limits.frame-bytes")
     }
-    try reserve(request.byteCount)
-    transaction?.add(request, isWrite: isWrite)
+    try reserve(bytes.byteCount)
+    transaction?.add(request, bytes)
   }
 
   func discardTransaction() {
@@ -157,7 +157,7 @@ final class RESPClient: @unchecked Sendable {
   /// Removes a subscription, if it is there.
   /// - Returns: The number of those that are left.
   func unsubscribe(_ subscription: RESPSubscription) -> Int {
-    if let inbox, subscriptions.remove(subscription) != nil {
+    if let inbox, let subscription = subscriptions.remove(subscription) {
       channels.remove(subscription, inbox)
       subscriptionBytes -= subscription.byteCount
       releaseMemory()
@@ -192,13 +192,36 @@ struct RESPTransaction {
   private(set) var count = 0
   /// The number of requests that change entries.
   private(set) var writeCount = 0
+  /// The number of puts that are refused when a store is full, and the size of their requests.
+  private(set) var putCount = 0
+  private(set) var putByteCount = 0
   /// Whether a command was refused.
   fileprivate(set) var isAborted = false
 
-  fileprivate mutating func add(_ request: RawSpan, isWrite: Bool) {
-    unsafe request.withUnsafeBytes { unsafe requests.append(contentsOf: $0) }
+  fileprivate mutating func add(_ request: RESPRequest, _ bytes: RawSpan) {
+    unsafe bytes.withUnsafeBytes { unsafe requests.append(contentsOf: $0) }
     count += 1
-    if isWrite { writeCount += 1 }
+    if request.isWrite { writeCount += 1 }
+    guard request.putCount > 0 else { return }
+    putCount += request.putCount
+    putByteCount += bytes.byteCount
+  }
+
+  /// Checks whether the transaction would be refused now if another request were added.
+  func checkRoom(for request: RESPRequest, _ map: inout EntryMap) throws(StorageError) {
+    guard request.putCount > 0 else {
+      return request.isWrite ? try map.checkCommit(operations: 1, bytes: request.size, isRemoval: true) : ()
+    }
+    try map.checkRoom(
+      records: putCount + request.putCount, bytes: putByteCount + request.size, last: request.size / request.putCount)
+  }
+
+  /// Reserves what its changes need.
+  func reserveRoom(_ map: inout EntryMap) throws(StorageError) {
+    if putCount > 0 { try map.reserve(records: putCount, bytes: putByteCount) }
+    if writeCount > 0 {
+      try map.checkCommit(operations: writeCount, bytes: requests.count, isRemoval: putCount == 0)
+    }
   }
 }
 

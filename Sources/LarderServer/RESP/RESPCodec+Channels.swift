@@ -8,7 +8,10 @@ extension RESPCodec {
     _ client: RESPClient, into replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let type = kind == .channel ? "subscribe" : "psubscribe"
-    try client.subscribe(subscriptions(in: request, bytes, kind), of: connection.token) { subscription in
+    var added: [RESPSubscription] = []
+    var names = request.words(from: 1, bytes)
+    while let name = names.next(bytes) { added.append(try RESPSubscription(kind, to: bytes.extracting(name))) }
+    try client.subscribe(added, of: connection.token) { subscription in
       append(type, subscription.name, client.subscriptionCount, client, &replies)
     }
     connection.expectsPushes = true
@@ -19,7 +22,9 @@ extension RESPCodec {
     _ request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind, of connection: inout Connection,
     _ client: RESPClient, into replies: inout ReplyBuffer
   ) {
-    var removed = subscriptions(in: request, bytes, kind)
+    var removed: [RESPSubscription] = []
+    var names = request.words(from: 1, bytes)
+    while let name = names.next(bytes) { removed.append(RESPSubscription(kind, equalTo: bytes.extracting(name))) }
     if removed.isEmpty { removed = client.subscriptions(kind) }
     let type = kind == .channel ? "unsubscribe" : "punsubscribe"
     let counts = removed.map { client.unsubscribe($0) }
@@ -28,18 +33,6 @@ extension RESPCodec {
     for (subscription, count) in zip(removed, counts) { append(type, subscription.name, count, client, &replies) }
     if removed.isEmpty { append(type, nil, client.subscriptionCount, client, &replies) }
     connection.expectsPushes = client.subscriptionCount > 0
-  }
-
-  /// Returns the subscriptions that a request names.
-  private static func subscriptions(
-    in request: RESPRequest, _ bytes: RawSpan, _ kind: RESPSubscription.Kind
-  ) -> [RESPSubscription] {
-    var found: [RESPSubscription] = []
-    var words = request.words(from: 1, bytes)
-    while let word = words.next(bytes) {
-      found.append(RESPSubscription(kind: kind, name: bytes.extracting(word).toArray()))
-    }
-    return found
   }
 
   /// Appends the reply to a subscription or its end.
@@ -55,7 +48,8 @@ extension RESPCodec {
 
   static func publish(
     _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, into replies: inout ReplyBuffer
-  ) {
+  ) throws(RESPFailure) {
+    try RESPSubscription.check(bytes.extracting(request.word(1, bytes)))
     let channel = bytes.extracting(request.word(1, bytes)).toArray()
     let payload = bytes.extracting(request.word(2, bytes)).toArray()
     replies.bytes.appendRESP(client.channels.publish(payload, to: channel))
@@ -79,7 +73,7 @@ extension RESPCodec {
     guard request.count <= 3 else { throw .tooManyArguments(request, bytes) }
     var channels = client.channels.channels
     if request.count == 3 {
-      let pattern = GlobPattern(bytes.extracting(request.word(2, bytes)))
+      let pattern = try GlobPattern(bytes.extracting(request.word(2, bytes)))
       channels = channels.filter { unsafe $0.withUnsafeBytes(pattern.matches) }
     }
     replies.bytes.appendRESP(arrayOf: channels.count)

@@ -14,7 +14,7 @@ extension RESPCodec {
       replies.bytes.appendRESP(arrayOf: 2)
       replies.bytes.appendRESP(bulk: "pong")
       replies.bytes.appendRESP(bulk: request.count == 2 ? bytes.extracting(request.word(1, bytes)) : RawSpan())
-    case .echo, .ping, .publish, .time: executeQueued(request, bytes, client, into: &replies)
+    case .echo, .ping, .publish, .time: try executeQueued(request, bytes, client, into: &replies)
     case .subscribe, .psubscribe:
       try subscribe(
         request, bytes, request.command == .subscribe ? .channel : .pattern, of: &connection, client, into: &replies)
@@ -29,7 +29,9 @@ extension RESPCodec {
       guard let database = bytes.extracting(request.word(1, bytes)).decimalNumber else {
         throw .error("ERR value is not an integer or out of range")
       }
-      try selectDatabase(database, of: &connection, on: &executor)
+      do throws(CommandFailure) { try selectDatabase(database, of: &connection, on: &executor) } catch {
+        throw .detour(.failure(error))
+      }
       replies.bytes.appendRESPOK()
     case .quit:
       replies.bytes.appendRESPOK()
@@ -70,13 +72,13 @@ extension RESPCodec {
   /// Executes a command that needs nothing but itself, perhaps within a transaction.
   static func executeQueued(
     _ request: RESPRequest, _ bytes: RawSpan, _ client: RESPClient, into replies: inout ReplyBuffer
-  ) {
+  ) throws(RESPFailure) {
     switch request.command {
     case .echo: replies.bytes.appendRESP(bulk: bytes.extracting(request.word(1, bytes)))
-    case .publish: publish(request, bytes, client, into: &replies)
+    case .publish: try publish(request, bytes, client, into: &replies)
     case .ping where request.count == 1: replies.bytes.appendRESP(simple: "PONG")
     case .ping where request.count == 2: replies.bytes.appendRESP(bulk: bytes.extracting(request.word(1, bytes)))
-    case .ping: replies.bytes.appendRESP(error: text(of: .wrongNumberOfArguments(request.command.name)))
+    case .ping: throw .wrongNumberOfArguments(request.command.name)
     case .time:
       let time = WallClock.microseconds()
       replies.bytes.appendRESP(arrayOf: 2)

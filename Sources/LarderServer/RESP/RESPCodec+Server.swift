@@ -46,7 +46,7 @@ extension RESPCodec {
     var flushed: [Store] = []
     for name in databases.numbers.compactMap({ databases.store($0, in: stores) }) {
       guard connection.grants.right(to: name) >= .write else {
-        throw .error("NOPERM this client may not write to store \(name)")
+        throw .error("NOPERM this client may not write to all databases")
       }
       do throws(StorageError) { flushed.append(try stores.open(name)) } catch { throw .error("ERR \(error)") }
     }
@@ -117,7 +117,9 @@ extension RESPCodec {
       replies.bytes.appendRESP(records.count - index - 1)
       replies.bytes.appendRESP((time - Int(record.ageMilliseconds)) / 1_000)
       replies.bytes.appendRESP(Int(record.nanoseconds / 1_000))
-      let operations = Operation.allCases.filter { record.operations >> UInt64($0.rawValue) & 1 != 0 }.map(\.name)
+      let operations = (0..<UInt8(UInt32.bitWidth)).filter { record.operations >> UInt32($0) & 1 != 0 }.map { number in
+        Operation(rawValue: number)?.name ?? "other"
+      }
       replies.bytes.appendRESP(arrayOf: operations.count)
       for operation in operations { replies.bytes.appendRESP(bulk: operation) }
       replies.bytes.appendRESP(bulk: "")
@@ -141,7 +143,7 @@ extension RESPCodec {
     var words = request.words(from: 2, bytes)
     while let word = words.next(bytes) {
       let pattern = bytes.extracting(word).toString().lowercased()
-      patterns.append(unsafe GlobPattern(Array(pattern.utf8).span.bytes))
+      patterns.append(unsafe try GlobPattern(Array(pattern.utf8).span.bytes))
     }
     let found = RESPInfo.parameters(executor.server, executor.limits).filter { name, _ in
       patterns.contains { $0.matches(name) }

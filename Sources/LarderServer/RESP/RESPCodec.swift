@@ -63,6 +63,9 @@ enum RESPCodec: Codec {
       return try executeLine(
         request, bytes, of: &connection, on: store, &map, executor: &executor, into: &replies)
     }
+    if unsafe client.isRestricted, let refusal = refusal(ofQueued: request, client, &map, into: &replies) {
+      return refusal
+    }
     if let refusal = refusal(of: request, bytes, client, &executor, into: &replies) {
       return CodecExecution(failure: refusal.failure, shownRevision: 0)
     }
@@ -85,8 +88,39 @@ enum RESPCodec: Codec {
       case .error(let text):
         replies.bytes.appendRESP(error: text)
         return CodecExecution(failure: .illegalArgument, shownRevision: run.shownRevision)
-      case .detour(let detour): throw detour
+      case .detour(let detour):
+        if request.command == .exec, let failure = failure(ending: detour, connection.waits) {
+          return CodecExecution(failure: refuse(request, failure, client, into: &replies).failure, shownRevision: 0)
+        }
+        throw detour
       }
+    }
+  }
+
+  /// Returns why a transaction can't be executed, which ends it; nil if it is executed later.
+  private static func failure(ending detour: Detour, _ waits: Waits) -> CommandFailure? {
+    switch detour {
+    case .failure(let failure): failure
+    case .needsSpace: waits.mayWaitForSpace ? nil : CommandFailure(.diskTooSlow)
+    default: nil
+    }
+  }
+
+  /// Refuses to queue a write in a transaction if the store would refuse the transaction now.
+  private static func refusal(
+    ofQueued request: RESPRequest, _ client: RESPClient, _ map: inout EntryMap, into replies: inout ReplyBuffer
+  ) -> CodecExecution? {
+    guard let transaction = client.transaction, !request.controlsTransaction, request.isWrite, request.hasValidCount
+    else { return nil }
+    do throws(StorageError) {
+      try transaction.checkRoom(for: request, &map)
+      return nil
+    } catch {
+      // EXEC may wait for anything else, or finds out that the store was dropped.
+      guard case .failure(let failure) = Detour(error, revealing: map.revisions.last), error != .storeDropped else {
+        return nil
+      }
+      return CodecExecution(failure: refuse(request, failure, client, into: &replies).failure, shownRevision: 0)
     }
   }
 
@@ -130,7 +164,9 @@ enum RESPCodec: Codec {
     into replies: inout ReplyBuffer
   ) -> Refusal? {
     if !request.hasValidCount {
-      if let error = formError(of: request, bytes) { return refuse(request, error, client, into: &replies) }
+      if let error = formError(of: request, bytes) {
+        return refuse(request, error, .malformed, client, into: &replies)
+      }
       if client.transaction == nil, appendHelp(request, bytes, into: &replies) { return Refusal(failure: nil) }
     }
     guard unsafe client.isRestricted else { return nil }
@@ -139,7 +175,7 @@ enum RESPCodec: Codec {
       let error =
         "ERR Can't execute '\(name)': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
         + "context"
-      return refuse(request, error, client, into: &replies)
+      return refuse(request, error, .malformed, client, into: &replies)
     }
     guard client.transaction != nil, !request.controlsTransaction else { return nil }
     return queue(request, bytes, client, &executor, into: &replies)
@@ -182,18 +218,34 @@ enum RESPCodec: Codec {
     return true
   }
 
+  /// Appends the error of a request that isn't executed. It ends a transaction if it is EXEC, and aborts it otherwise, so
+  /// that EXEC ends it.
+  @discardableResult
   private static func refuse(
-    _ request: RESPRequest, _ error: String, _ client: RESPClient, into replies: inout ReplyBuffer
+    _ request: RESPRequest, _ error: String, _ code: ErrorCode, _ client: RESPClient, into replies: inout ReplyBuffer
   ) -> Refusal {
     if request.command == .exec {
       client.discardTransaction()
-      let reason = error.dropFirst("ERR ".count)
+      let reason = error.hasPrefix("ERR ") ? error.dropFirst("ERR ".count) : error[...]
       replies.bytes.appendRESP(error: "EXECABORT Transaction discarded because of: \(reason)")
     } else {
       client.abortTransaction()
       replies.bytes.appendRESP(error: error)
     }
-    return Refusal(failure: .malformed)
+    return Refusal(failure: code)
+  }
+
+  @discardableResult
+  private static func refuse(
+    _ request: RESPRequest, _ failure: CommandFailure, _ client: RESPClient, into replies: inout ReplyBuffer
+  ) -> Refusal {
+    refuse(request, text(of: failure), failure.code, client, into: &replies)
+  }
+
+  static func refuse(
+    _ request: RESPRequest, _ failure: CommandFailure, of connection: inout Connection, into replies: inout ReplyBuffer
+  ) {
+    refuse(request, failure, connection.respClient, into: &replies)
   }
 
   /// Queues a request in a transaction, or refuses it there.
@@ -202,16 +254,13 @@ enum RESPCodec: Codec {
     into replies: inout ReplyBuffer
   ) -> Refusal? {
     guard isQueueable(request, bytes, client, executor.server.databases) else {
-      client.abortTransaction()
-      replies.bytes.appendRESP(error: "ERR \(request.command.name.uppercased()) is not allowed in transactions")
-      return Refusal(failure: .illegalArgument)
+      let error = "ERR \(request.command.name.uppercased()) is not allowed in transactions"
+      return refuse(request, error, .illegalArgument, client, into: &replies)
     }
     do throws(RESPFailure) {
-      try client.queue(bytes, isWrite: request.isWrite, maxByteCount: executor.limits.maxFrameBytes)
+      try client.queue(request, bytes, maxByteCount: executor.limits.maxFrameBytes)
     } catch {
-      client.abortTransaction()
-      replies.bytes.appendRESP(error: text(of: error))
-      return Refusal(failure: .valueTooLarge)
+      return refuse(request, text(of: error), .valueTooLarge, client, into: &replies)
     }
     replies.bytes.appendRESP(simple: "QUEUED")
     return Refusal(failure: nil)
@@ -250,12 +299,10 @@ enum RESPCodec: Codec {
     }
     let client = connection.respClient
     if request.command == .unknown {
-      client.abortTransaction()
-      replies.bytes.appendRESP(error: unknownCommand(request, bytes))
-      return .replied(failure: .unknownOperation)
+      let refusal = refuse(request, unknownCommand(request, bytes), .unknownOperation, client, into: &replies)
+      return .replied(failure: refusal.failure)
     }
     if let action = request.actionOnChannels(bytes, refusedBy: connection.grants) {
-      client.abortTransaction()
       return RESPSession().refuse(action, request, of: &connection, on: &executor, into: &replies)
     }
     // Only a store can be missing, or a right to it.
@@ -296,40 +343,44 @@ enum RESPCodec: Codec {
     for request: RESPRequest, of connection: inout Connection, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) -> RequestEnd {
+    let client = connection.respClient
     if let opened = connection.stores[1] {
-      connection.respClient.abortTransaction()
       // A line hides its command in quotes, so that it was found too late for the lock.
       if opened.permitted.contains(request.operation) {
-        replies.bytes.appendRESP(error: "ERR write the name of the command without quotes")
-        return .replied(failure: .malformed)
+        let error = "ERR write the name of the command without quotes"
+        return .replied(failure: refuse(request, error, .malformed, client, into: &replies).failure)
       }
-      let store = opened.store
       return RESPSession().refuse(
-        "use '\(request.command.name)' on store \(store.name)", request, of: &connection, on: &executor, into: &replies)
+        "use '\(request.command.name)' on database \(client.database)", request, of: &connection, on: &executor,
+        into: &replies)
     }
-    do throws(RESPFailure) {
-      try selectDatabase(connection.respClient.database, of: &connection, on: &executor)
+    do throws(CommandFailure) {
+      try selectDatabase(client.database, of: &connection, on: &executor)
       return .deferred
     } catch {
-      connection.respClient.abortTransaction()
-      replies.bytes.appendRESP(error: text(of: error))
-      return .replied(failure: .storeUnknown)
+      return .replied(failure: refuse(request, error, client, into: &replies).failure)
     }
   }
 
-  /// Opens the store of a database.
+  /// Opens the store of a database. A client that has no right to it doesn't learn whether there is one.
   static func selectDatabase(
     _ database: Int, of connection: inout Connection, on executor: inout Executor
-  ) throws(RESPFailure) {
-    guard let name = executor.server.databases.store(database, in: executor.server.stores) else {
-      throw .error(
+  ) throws(CommandFailure) {
+    let name = executor.server.databases.store(database, in: executor.server.stores)
+    let right = name.map { connection.grants.rights(to: $0).toAny } ?? connection.grants.onAll
+    guard right > .nothing else {
+      let message = executor.server.accessControl.refuse("use database \(database)", to: connection)
+      throw CommandFailure(.notPermitted, message)
+    }
+    guard let name else {
+      throw CommandFailure(
+        .storeUnknown,
         database == 0
-          ? "ERR database 0 has no store: resp.databases maps databases to stores" : "ERR DB index is out of range")
+          ? "database 0 has no store; resp.databases maps databases to stores"
+          : "DB index is out of range; resp.databases maps databases to stores")
     }
     if connection.stores[1] != nil { connection.stores.close(1) }
-    do throws(CommandFailure) {
-      _ = try executor.openStore(name, of: &connection.stores, connection.grants)
-    } catch { throw .error(text(of: error)) }
+    _ = try executor.openStore(name, of: &connection.stores, connection.grants)
     connection.respClient.database = database
     executor.server.events.watchStores(executor.server.stores)
   }

@@ -6,17 +6,17 @@ extension RESPCommand {
     switch self {
     case .unknown:
       RESPDescriptor(
-        0, .connection, .ping, [], .none, .connection, since: "", "", "")
+        0, .connection, nil, [], .none, .connection, since: "", "", "")
     case .auth:
       RESPDescriptor(
-        -2, .connection, .ping, [.fast], .none, .connection, since: "1.0.0",
+        -2, .connection, .hello, [.fast], .none, .connection, since: "1.0.0",
         "O(1)", "Authenticates the connection.",
         difference:
           "The password is an access token, and the user is `default` or the token's name. Without any tokens, it "
           + "answers as Redis does without passwords.")
     case .client:
       RESPDescriptor(
-        -2, .connection, .ping, [], .none, .connection, since: "2.4.0",
+        -2, .connection, nil, [], .none, .connection, since: "2.4.0",
         "O(1)", "Tells about connections, and names this one.",
         difference: "ID, GETNAME, SETNAME, SETINFO, INFO, LIST, NO-EVICT, NO-TOUCH and HELP only.",
         subcommands: [
@@ -35,7 +35,7 @@ extension RESPCommand {
         "O(1)", "Returns a message.")
     case .hello:
       RESPDescriptor(
-        -1, .connection, .ping, [.fast], .none, .connection, since: "6.0.0",
+        -1, .connection, .hello, [.fast], .none, .connection, since: "6.0.0",
         "O(1)", "Chooses the version of the protocol.")
     case .ping:
       RESPDescriptor(
@@ -43,20 +43,20 @@ extension RESPCommand {
         "O(1)", "Shows that the server lives.")
     case .quit:
       RESPDescriptor(
-        -1, .connection, .ping, [.fast, .controlsTransaction], .none, .connection, since: "1.0.0",
+        -1, .connection, nil, [.fast, .controlsTransaction], .none, .connection, since: "1.0.0",
         "O(1)", "Closes the connection.")
     case .reset:
       RESPDescriptor(
-        1, .connection, .ping, [.fast, .controlsTransaction], .none, .connection, since: "6.2.0",
+        1, .connection, nil, [.fast, .controlsTransaction], .none, .connection, since: "6.2.0",
         "O(1)", "Makes the connection as new.")
     case .select:
       RESPDescriptor(
-        2, .connection, .ping, [.fast], .none, .connection, since: "1.0.0",
+        2, .connection, .storeOpen, [.fast], .none, .connection, since: "1.0.0",
         "O(1)", "Selects a database, which is a store.",
         difference: "Not within a transaction, but for the same database.")
     case .command:
       RESPDescriptor(
-        -1, .connection, .ping, [], .none, .server, since: "2.8.13",
+        -1, .connection, nil, [], .none, .server, since: "2.8.13",
         "O(N) where N is the number of commands", "Describes the commands.",
         subcommands: [
           RESPSubcommand("COUNT", arity: 2),
@@ -67,7 +67,7 @@ extension RESPCommand {
         ])
     case .config:
       RESPDescriptor(
-        -2, .connection, .ping, [.admin], .none, .server, since: "2.0.0",
+        -2, .connection, nil, [.admin], .none, .server, since: "2.0.0",
         "O(N) where N is the number of parameters", "Reads parameters.",
         difference: "GET of a few parameters, SET of `notify-keyspace-events`, RESETSTAT and HELP only.",
         subcommands: [
@@ -91,7 +91,7 @@ extension RESPCommand {
         difference: "Always frees memory in the background.")
     case .function:
       RESPDescriptor(
-        -2, .connection, .ping, [], .none, .server, since: "7.0.0",
+        -2, .connection, nil, [], .none, .server, since: "7.0.0",
         "O(1)", "Manages functions. Larder has none.",
         difference: "FLUSH, LIST and HELP only.",
         subcommands: [
@@ -100,7 +100,7 @@ extension RESPCommand {
         ])
     case .info:
       RESPDescriptor(
-        -1, .connection, .ping, [], .none, .server, since: "1.0.0",
+        -1, .connection, .stats, [], .none, .server, since: "1.0.0",
         "O(1)", "Returns facts and figures about the server.",
         difference: "The fields that clients and tools read.")
     case .memory:
@@ -114,7 +114,7 @@ extension RESPCommand {
         ])
     case .module:
       RESPDescriptor(
-        -2, .connection, .ping, [], .none, .server, since: "4.0.0",
+        -2, .connection, nil, [], .none, .server, since: "4.0.0",
         "O(1)", "Lists modules. Larder has none.",
         difference: "LIST and HELP only.",
         subcommands: [
@@ -122,7 +122,7 @@ extension RESPCommand {
         ])
     case .script:
       RESPDescriptor(
-        -2, .connection, .ping, [], .none, .server, since: "2.6.0",
+        -2, .connection, nil, [], .none, .server, since: "2.6.0",
         "O(N) where N is the length of the script", "Loads scripts.",
         difference: "LOAD, EXISTS, FLUSH and HELP only; the scripts of well-known locks and counters only.",
         subcommands: [
@@ -132,7 +132,7 @@ extension RESPCommand {
         ])
     case .slowlog:
       RESPDescriptor(
-        -2, .connection, .ping, [], .none, .server, since: "2.2.12",
+        -2, .connection, .slowLog, [], .none, .server, since: "2.2.12",
         "O(N) where N is the number of entries", "Shows what took long.",
         difference: "GET, LEN, RESET and HELP only. An entry is a batch of requests: it has no arguments.",
         subcommands: [
@@ -142,7 +142,7 @@ extension RESPCommand {
         ])
     case .time:
       RESPDescriptor(
-        1, .connection, .ping, [.fast], .none, .server, since: "2.6.0",
+        1, .connection, nil, [.fast], .none, .server, since: "2.6.0",
         "O(1)", "Returns the time of the server.")
     case .append:
       RESPDescriptor(
@@ -271,9 +271,12 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .entries, .get, [.readOnly], .second, .generic, since: "2.2.3",
         "O(1)", "Tells about the value of a key.",
-        difference: "ENCODING, REFCOUNT, IDLETIME and HELP only; the encoding is what Redis would choose.",
+        difference:
+          "ENCODING, FREQ, REFCOUNT, IDLETIME and HELP only. The encoding is what Redis chooses for a value that is set at "
+          + "once. FREQ is always an error.",
         subcommands: [
           RESPSubcommand("ENCODING", "<key>", arity: 3),
+          RESPSubcommand("FREQ", "<key>", arity: 3),
           RESPSubcommand("IDLETIME", "<key>", arity: 3),
           RESPSubcommand("REFCOUNT", "<key>", arity: 3),
         ])
@@ -313,7 +316,7 @@ extension RESPCommand {
       RESPDescriptor(
         -2, .entries, .page, [.readOnly], .none, .generic, since: "2.8.0",
         "O(N) where N is the number of keys that a call looks at", "Returns some of the keys, and where to go on.",
-        difference: "Cursors don't outlive the server.")
+        difference: "A cursor is valid until the server ends, in its database; any other one is an error.")
     case .touch:
       RESPDescriptor(
         -2, .entries, .getMany, [.readOnly, .fast], .all, .generic, since: "3.2.1",
@@ -332,7 +335,7 @@ extension RESPCommand {
         "O(N) where N is the number of keys", "Deletes keys.")
     case .discard:
       RESPDescriptor(
-        1, .connection, .ping, [.fast, .controlsTransaction], .none, .transactions, since: "2.0.0",
+        1, .connection, nil, [.fast, .controlsTransaction], .none, .transactions, since: "2.0.0",
         "O(N) where N is the number of queued commands", "Discards a transaction.")
     case .exec:
       RESPDescriptor(
@@ -341,11 +344,11 @@ extension RESPCommand {
         difference: "All changes are one commit.")
     case .multi:
       RESPDescriptor(
-        1, .connection, .ping, [.fast, .controlsTransaction], .none, .transactions, since: "1.2.0",
+        1, .connection, nil, [.fast, .controlsTransaction], .none, .transactions, since: "1.2.0",
         "O(1)", "Begins a transaction.")
     case .unwatch:
       RESPDescriptor(
-        1, .connection, .ping, [.fast], .none, .transactions, since: "2.2.0",
+        1, .connection, nil, [.fast], .none, .transactions, since: "2.2.0",
         "O(1)", "Watches no key any more.")
     case .watch:
       RESPDescriptor(
@@ -356,16 +359,16 @@ extension RESPCommand {
           + "have 1 MiB at most, each counted with 64 bytes more.")
     case .psubscribe:
       RESPDescriptor(
-        -2, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        -2, .connection, nil, [.channels], .none, .pubsub, since: "2.0.0",
         "O(N) where N is the number of patterns", "Subscribes to the channels that match patterns.",
         difference: subscribersReadInTime)
     case .publish:
       RESPDescriptor(
-        3, .connection, .ping, [.channels, .fast], .none, .pubsub, since: "2.0.0",
+        3, .connection, nil, [.channels, .fast], .none, .pubsub, since: "2.0.0",
         "O(N+M) where N is the number of subscribers and M that of patterns", "Sends a message to a channel.")
     case .pubsub:
       RESPDescriptor(
-        -2, .connection, .ping, [.channels], .none, .pubsub, since: "2.8.0",
+        -2, .connection, nil, [.channels], .none, .pubsub, since: "2.8.0",
         "O(N) where N is the number of channels", "Tells about channels.",
         difference: "CHANNELS, NUMPAT, NUMSUB and HELP only.",
         subcommands: [
@@ -375,16 +378,16 @@ extension RESPCommand {
         ])
     case .punsubscribe:
       RESPDescriptor(
-        -1, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        -1, .connection, nil, [.channels], .none, .pubsub, since: "2.0.0",
         "O(N) where N is the number of patterns", "Ends subscriptions to channels that match patterns.")
     case .subscribe:
       RESPDescriptor(
-        -2, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        -2, .connection, nil, [.channels], .none, .pubsub, since: "2.0.0",
         "O(N) where N is the number of channels", "Subscribes to channels.",
         difference: subscribersReadInTime)
     case .unsubscribe:
       RESPDescriptor(
-        -1, .connection, .ping, [.channels], .none, .pubsub, since: "2.0.0",
+        -1, .connection, nil, [.channels], .none, .pubsub, since: "2.0.0",
         "O(N) where N is the number of channels", "Ends subscriptions to channels.")
     case .lindex:
       RESPDescriptor(
@@ -420,7 +423,8 @@ private let subscribersReadInTime =
 
 extension RESPDescriptor {
   fileprivate init(
-    _ arity: Int, _ target: Target, _ operation: Operation, _ flags: Flags, _ keys: Keys, _ group: Group, since: String,
+    _ arity: Int, _ target: Target, _ operation: Operation?, _ flags: Flags, _ keys: Keys, _ group: Group,
+    since: String,
     _ complexity: String, _ summary: String, difference: String? = nil, subcommands: [RESPSubcommand] = []
   ) {
     (self.arity, self.target, self.operation, self.flags) = (arity, target, operation, flags)

@@ -102,8 +102,9 @@ struct RESPDescriptor: Sendable {
   /// The number of words, the name among them; the minimum as a negative number.
   let arity: Int
   let target: Target
-  /// Whose right it needs, and what it counts as in metrics.
-  let operation: Operation
+  /// Whose right it needs, and what it counts as in metrics and in the slow log; nil if it does what no operation of
+  /// Larder's own protocol does, so that it counts as another one.
+  let operation: Operation?
   let flags: Flags
   let keys: Keys
   let group: Group
@@ -166,7 +167,7 @@ enum RESPCommandNames {
 
     init(_ command: RESPCommand) {
       let descriptor = command.descriptor
-      (self.command, operation, arity) = (command, descriptor.operation.rawValue, Int8(descriptor.arity))
+      (self.command, operation, arity) = (command, descriptor.operation?.rawValue ?? 0, Int8(descriptor.arity))
       isOnEntries = if case .entries = descriptor.target { true } else { false }
       isWrite = descriptor.flags.contains(.write)
       controlsTransaction = descriptor.flags.contains(.controlsTransaction)

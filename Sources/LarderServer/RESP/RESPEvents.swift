@@ -13,7 +13,7 @@ package struct RESPEventClasses: OptionSet, Sendable, CustomStringConvertible {
   static let keyspace = RESPEventClasses(letter: "K")
   /// On the channels of events.
   static let keyevent = RESPEventClasses(letter: "E")
-  /// Deletes and expiries that are set.
+  /// Deletes, and expiries that are set or removed.
   static let generic = RESPEventClasses(letter: "g")
   /// Values that are set.
   static let strings = RESPEventClasses(letter: "$")
@@ -121,12 +121,12 @@ final class RESPEvents: Sendable {
 /// Safe because what changes is atomic, or used on the queue of the events only.
 private final class RESPStoreWatch: @unchecked Sendable {
   private enum EventKind: String {
-    case set, expire, del, expired
+    case set, expire, persist, del, expired
 
     var eventClass: RESPEventClasses {
       switch self {
       case .set: .strings
-      case .expire, .del: .generic
+      case .expire, .persist, .del: .generic
       case .expired: .expired
       }
     }
@@ -246,8 +246,14 @@ private final class RESPStoreWatch: @unchecked Sendable {
     let key = unsafe Array(change.key)
     switch change.kind {
     case .single, .list:
-      if change.kind == .single { events.append(Event(kind: .set, key: key)) }
-      if change.expiry != 0 { events.append(Event(kind: .expire, key: key)) }
+      if change.kind == .single, change.effect != .expiry { events.append(Event(kind: .set, key: key)) }
+      // An expiry that stays as it was is no event.
+      if change.effect == .value { return }
+      if change.expiry != 0 {
+        events.append(Event(kind: .expire, key: key))
+      } else if change.effect == .expiry {
+        events.append(Event(kind: .persist, key: key))
+      }
     case .delete: events.append(Event(kind: .del, key: key))
     case .expiry: events.append(Event(kind: .expired, key: key))
     case .deleteAll: break

@@ -6,10 +6,11 @@ import Wire
 
 /// The server's facts and figures under Redis's names, for INFO, CONFIG and CLIENT.
 enum RESPInfo {
-  /// The version of Redis whose commands are meant: some clients refuse to work with another one.
-  static let redisVersion = "7.4.0"
-  /// The version of Valkey whose commands are meant, likewise.
-  private static let valkeyVersion = "9.0.0"
+  /// The version of Redis that INFO and HELLO report, because some clients refuse to work with an older one: the last one
+  /// before hashes had fields that expire. `Protocol/resp.md` says which commands there are.
+  static let redisVersion = "7.2.4"
+  /// The version of Valkey that INFO reports, likewise: the first one with SET IFEQ.
+  private static let valkeyVersion = "8.1.0"
 
   private struct Section {
     let name: String

@@ -3,11 +3,11 @@ import Wire
 extension RESPRequest {
   /// Whether rights that depend on keys permit the request, which is on entries.
   func isPermitted(_ bytes: RawSpan, by rights: StoreRights) -> Bool {
-    let right = command.descriptor.operation.descriptor.right
+    guard let right = command.descriptor.operation?.descriptor.right else { return false }
     switch command {
     // What it executes was permitted when it was queued; see `didChangeRights`.
     case .exec: return true
-    // All scripts have one key.
+    // All scripts use their first key only.
     case .eval, .evalsha: return count <= 3 || rights.right(to: bytes.extracting(word(3, bytes))) >= right
     default:
       let keys = command.descriptor.keys

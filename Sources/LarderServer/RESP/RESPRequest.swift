@@ -36,6 +36,11 @@ struct RESPRequest: EncodedRequest {
   var isRegular: Bool { true }
   /// Whether it changes entries.
   var isWrite: Bool { found.isWrite }
+  /// The number of entries that it puts, unless it is executed although a store is full.
+  var putCount: Int {
+    guard command.descriptor.flags.contains(.refusedWhenFull) else { return 0 }
+    return command == .mset || command == .msetnx ? count / 2 : 1
+  }
   /// Whether it is executed at once within a transaction, instead of being queued.
   @inline(__always)
   var controlsTransaction: Bool { found.controlsTransaction }

@@ -15,7 +15,7 @@ extension RESPRun {
     try copyValue(of: entry)
     let client = client
     let value = unsafe RawSpan(_unsafeBytes: client.scratch.bytes)
-    try put(key, value, kind: kind, expiry: expiry, &map)
+    try put(key, value, kind: kind, expiry: expiry, isSameValue: true, &map)
   }
 
   mutating func setExpiry(

@@ -214,6 +214,10 @@ extension RESPRun {
     }
     if subcommand.isWord("ENCODING") {
       replies.bytes.appendRESP(bulk: Self.encoding(of: entry))
+    } else if subcommand.isWord("FREQ") {
+      throw .error(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching "
+          + "between policies at runtime LRU and LFU data will take some time to adjust.")
     } else {
       replies.bytes.appendRESP(subcommand.isWord("REFCOUNT") ? 1 : 0)
     }

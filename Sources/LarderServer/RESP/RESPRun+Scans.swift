@@ -3,8 +3,9 @@ import Wire
 
 /// Commands that look for keys.
 extension RESPRun {
-  /// The number of keys that KEYS looks at before others get their turn.
+  /// What KEYS looks at before others get their turn: keys, and what comparing them with the pattern costs.
   private static var keysPerSlice: Int { 4_096 }
+  private static var costPerSlice: Int { 256 << 10 }
   /// The maximum size of the reply to KEYS, in bytes.
   private static var maxFoundByteCount: Int { 64 << 20 }
 
@@ -13,7 +14,7 @@ extension RESPRun {
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     try prepareToCount(&map)
-    let pattern = GlobPattern(bytes.extracting(request.word(1, bytes)))
+    let pattern = try GlobPattern(bytes.extracting(request.word(1, bytes)))
     var search = client.takeKeySearch()
     let prefix = unsafe pattern.prefix.span.bytes
     let matches: Range<Int>
@@ -26,22 +27,25 @@ extension RESPRun {
     }
     // Nothing may come between the commands of a transaction.
     let slice = isTransaction ? matches : matches.prefix(Self.keysPerSlice)
+    let maxCost = isTransaction ? Int.max : Self.costPerSlice
     var last: UnsafeRawBufferPointer?
+    var (visited, cost) = (0, 0)
     do throws(StorageError) {
-      _ = try map.scan(ranks: slice, reverse: false, now: now) { entry in
+      visited = try map.scan(ranks: slice, reverse: false, now: now) { entry in
         unsafe last = entry.key
+        cost += unsafe pattern.cost(ofMatching: entry.key.count)
         if unsafe pattern.matches(entry.key) {
           unsafe search.found.appendRESP(bulk: RawSpan(_unsafeBytes: entry.key))
           search.count += 1
         }
-        return true
+        return cost < maxCost
       }
     } catch { throw .detour(Detour(error, revealing: map.revisions.last)) }
     if let last = unsafe last { search.last = unsafe Array(last) }
     guard search.found.count <= Self.maxFoundByteCount else {
       throw .error("ERR more keys match than a reply may have; use SCAN")
     }
-    if slice.upperBound < matches.upperBound {
+    if matches.lowerBound + visited < matches.upperBound {
       client.keepKeySearch(search)
       throw .detour(.deferred)
     }
@@ -54,8 +58,12 @@ extension RESPRun {
   /// The number of keys that SCAN looks at if the client doesn't say it, and at most.
   private static var defaultScanCount: Int { 10 }
   private static var maxScanCount: Int { 10_000 }
+  /// What looking at a key costs, as comparing it with a pattern does.
+  private static var costOfKey: Int { 64 }
   /// The number of matches up to which a scan for a prefix returns all of them at once.
   private static var maxOrderedMatches: Int { 1_000 }
+  /// What comparing them with the pattern costs at most, if all of them are of the maximum size.
+  private static var maxOrderedCost: Int { 4 << 20 }
 
   mutating func scan(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
@@ -68,19 +76,22 @@ extension RESPRun {
     var found = ByteBuffer()
     var count = 0
     let now = now
-    func add(_ entry: EntryView) {
+    /// Adds a key if it matches, and returns what that costs.
+    func add(_ entry: EntryView) -> Int {
       guard !options.isOfOtherType, options.kind == nil || options.kind == entry.kind, !entry.isExpired(at: now) else {
-        return
+        return 1
       }
-      if let pattern = options.pattern, unsafe !pattern.matches(entry.key) { return }
+      let cost = unsafe 1 + (options.pattern?.cost(ofMatching: entry.key.count) ?? 0) / Self.costOfKey
+      if let pattern = options.pattern, unsafe !pattern.matches(entry.key) { return cost }
       unsafe found.appendRESP(bulk: RawSpan(_unsafeBytes: entry.key))
       count += 1
+      return cost
     }
     var next = 0
     if cursor == 0, let ranks = orderedMatches(options, &map) {
       do throws(StorageError) {
         _ = try map.scan(ranks: ranks, reverse: false, now: now) { entry in
-          add(entry)
+          _ = add(entry)
           return true
         }
       } catch { throw .detour(Detour(error, revealing: map.revisions.last)) }
@@ -99,9 +110,14 @@ extension RESPRun {
 
   /// Returns the ranks of the keys that may match if they are few.
   private func orderedMatches(_ options: ScanOptions, _ map: inout EntryMap) -> Range<Int>? {
-    guard let prefix = options.pattern?.prefix, !prefix.isEmpty, prefix.count <= Key.maxSize else { return nil }
-    let ranks = unsafe map.ranks(prefix: prefix.span.bytes, after: nil, reverse: false, now: now)
-    return ranks.count <= max(options.count, Self.maxOrderedMatches) ? ranks : nil
+    guard let pattern = options.pattern, !pattern.prefix.isEmpty, pattern.prefix.count <= Key.maxSize else {
+      return nil
+    }
+    let ranks = unsafe map.ranks(prefix: pattern.prefix.span.bytes, after: nil, reverse: false, now: now)
+    let limit = min(max(options.count, Self.maxOrderedMatches), Self.maxScanCount)
+    // Keys that the pattern takes long for are looked at by the hash, some at a time.
+    return ranks.count <= limit && ranks.count * pattern.cost(ofMatching: Key.maxSize) <= Self.maxOrderedCost
+      ? ranks : nil
   }
 
   private struct ScanOptions {
@@ -118,7 +134,7 @@ extension RESPRun {
         guard let range = words.next(bytes) else { throw .syntax }
         let value = bytes.extracting(range)
         if option.isWord("MATCH") {
-          pattern = GlobPattern(value)
+          pattern = try GlobPattern(value)
         } else if option.isWord("COUNT") {
           guard let number = value.decimalNumber else { throw .notAnInteger }
           guard number > 0 else { throw .syntax }

@@ -22,20 +22,23 @@ extension RESPRun {
       guard let known = client.scripts.load(text.toArray())?.script else { throw Self.unknownScript }
       script = known
     }
-    guard keyCount == 1, request.count == 4 + script.argumentCount else {
-      throw .error("ERR this script takes one key and \(script.argumentCount) more words")
+    // As in Redis, a script is free to ignore further keys and words.
+    guard keyCount > 0, request.count >= 3 + keyCount + script.argumentCount else {
+      throw .error("ERR this script takes a key and \(script.argumentCount) more words")
     }
-    try execute(script, request, bytes, &map, &replies)
+    try execute(script, request, bytes, arguments: 3 + keyCount, &map, &replies)
   }
 
   static let unknownScript = RESPFailure.error(
     "ERR Larder runs only the scripts of well-known locks and counters; use a transaction, SET IFEQ or DELIFEQ")
 
+  /// - Parameter first: The number of the word that is the script's first argument.
   private mutating func execute(
-    _ script: RESPScript, _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
+    _ script: RESPScript, _ request: RESPRequest, _ bytes: RawSpan, arguments first: Int, _ map: inout EntryMap,
+    _ replies: inout ReplyBuffer
   ) throws(RESPFailure) {
     let key = bytes.extracting(request.word(3, bytes))
-    let argument = bytes.extracting(request.word(4, bytes))
+    let argument = bytes.extracting(request.word(first, bytes))
     switch script {
     case .add, .addIfPresent:
       if script == .addIfPresent, entry(key, &map) == nil { return replies.bytes.appendRESPNull(version) }
@@ -48,10 +51,10 @@ extension RESPRun {
       guard try hasValue(argument, key, &map), let entry = try string(key, &map) else {
         return replies.bytes.appendRESP(0)
       }
-      var lifetime = bytes.extracting(request.word(5, bytes)).decimalNumber
+      var lifetime = bytes.extracting(request.word(first + 1, bytes)).decimalNumber
       if script == .extendIfEqual {
         guard entry.expiry != 0 else { return replies.bytes.appendRESP(0) }
-        if bytes.extracting(request.word(6, bytes)).decimalNumber == 0 {
+        if bytes.extracting(request.word(first + 2, bytes)).decimalNumber == 0 {
           lifetime = lifetime.flatMap { added in
             let (sum, overflows) = added.addingReportingOverflow(Int(entry.expiry - now))
             return overflows ? nil : sum

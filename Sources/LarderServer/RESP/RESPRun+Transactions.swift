@@ -26,10 +26,8 @@ extension RESPRun {
     }
     // A large commit may change watched keys.
     if map.isDiverted { throw .detour(.needsCommit) }
-    if transaction.writeCount > 0 {
-      do throws(StorageError) {
-        try map.reserve(records: transaction.writeCount, bytes: transaction.requests.count)
-      } catch { throw .detour(Detour(error, revealing: map.revisions.last)) }
+    do throws(StorageError) { try transaction.reserveRoom(&map) } catch {
+      throw .detour(Detour(error, revealing: map.revisions.last))
     }
     let isUnchanged = areWatchedKeysUnchanged(&map)
     client.discardTransaction()
@@ -56,16 +54,19 @@ extension RESPRun {
   private mutating func executeQueued(
     _ request: RESPRequest, _ bytes: RawSpan, _ map: inout EntryMap, _ replies: inout ReplyBuffer
   ) {
-    guard request.store != 0 || request.command == .flushall else {
-      return RESPCodec.executeQueued(request, bytes, client, into: &replies)
-    }
     // The others were queued because they are permitted.
-    guard request.store != 0 || permitted.contains(Operation.deleteAll.rawValue) else {
+    guard request.command != .flushall || permitted.contains(Operation.deleteAll.rawValue) else {
       return replies.bytes.appendRESP(error: "NOPERM this client may not use '\(request.command.name)'")
     }
     if !request.hasValidCount, RESPCodec.appendHelp(request, bytes, into: &replies) { return }
     let mark = replies.bytes.count
-    do throws(RESPFailure) { try execute(request, bytes, &map, into: &replies) } catch {
+    do throws(RESPFailure) {
+      if request.store == 0, request.command != .flushall {
+        try RESPCodec.executeQueued(request, bytes, client, into: &replies)
+      } else {
+        try execute(request, bytes, &map, into: &replies)
+      }
+    } catch {
       replies.truncate(to: mark)
       replies.bytes.appendRESP(error: RESPCodec.text(of: error))
     }

@@ -119,9 +119,10 @@ struct RESPRun: ~Copyable {
   static let maxLifetime = 1 << 53
 
   /// Writes an entry.
+  /// - Parameter isSameValue: Whether only its expiry changes.
   mutating func put(
     _ key: RawSpan, _ value: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, in memory: ValueMemory? = nil,
-    _ map: inout EntryMap
+    isSameValue: Bool = false, _ map: inout EntryMap
   ) throws(RESPFailure) {
     guard Key.isValid(key) else { throw Self.invalidKey(key) }
     try checkValueSize(value.byteCount)
@@ -137,7 +138,8 @@ struct RESPRun: ~Copyable {
     }
     let revision = nextRevision(map.revisions)
     do throws(StorageError) {
-      try map.put(key, value, kind: kind, expiry: expiry, revision: revision, now: now, in: memory)
+      try map.put(
+        key, value, kind: kind, expiry: expiry, revision: revision, now: now, in: memory, isSameValue: isSameValue)
     } catch { throw .detour(Detour(error, revealing: map.revisions.last)) }
     reveal(revision)
   }

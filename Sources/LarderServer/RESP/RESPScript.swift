@@ -14,7 +14,7 @@ enum RESPScript: Sendable {
   /// Adds to a number.
   case add
 
-  /// The number of arguments after the key.
+  /// The number of arguments after the keys that it uses.
   var argumentCount: Int {
     switch self {
     case .deleteIfEqual, .addIfPresent, .add: 1

@@ -96,6 +96,10 @@ protocol Codec {
   /// - Parameter request: The request's tag; nil for a notice, the connection's last reply.
   static func append(_ failure: CommandFailure, to request: UInt32?, into bytes: inout ByteBuffer)
 
+  /// Appends the failure of a request that was refused before it was executed.
+  static func refuse(
+    _ request: Request, _ failure: CommandFailure, of connection: inout Connection, into replies: inout ReplyBuffer)
+
   /// Replies to the beginning of a request, whose rest the client may hold back until then.
   static func replyToBeginning(_ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer)
 
@@ -142,6 +146,12 @@ extension Codec {
     of request: Request, _ bytes: RawSpan, of connection: inout Connection
   ) throws(CommandFailure) -> (Command, [UInt8]) {
     preconditionFailure("commands are decoded from their requests")
+  }
+
+  static func refuse(
+    _ request: Request, _ failure: CommandFailure, of connection: inout Connection, into replies: inout ReplyBuffer
+  ) {
+    append(failure, to: request.tag, into: &replies.bytes)
   }
 
   static func replyToBeginning(

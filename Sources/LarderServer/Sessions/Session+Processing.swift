@@ -79,7 +79,8 @@ extension Session {
         if let opened, opened.leaseIdentity != replies.leaseIdentity, let lease = opened.lease {
           guard lease.isHeld(at: executor.now) else {
             executor.unlockStore()
-            C.append(opened.store.freshness == nil ? .leaseLost : .tooOld, to: request.tag, into: &replies.bytes)
+            let failure = opened.store.freshness == nil ? CommandFailure.leaseLost : .tooOld
+            C.refuse(request, failure, of: &connection, into: &replies)
             executor.record(request.operation, CommandFailure.leaseLost.code)
             position += request.size
             continue

@@ -155,7 +155,7 @@ extension Session {
       connection.begin(.userName, deadline: executor.now + Pause.userNameMilliseconds)
       return .paused
     }
-    C.append(CommandFailure(.notPermitted, message), to: request.tag, into: &replies.bytes)
+    C.refuse(request, CommandFailure(.notPermitted, message), of: &connection, into: &replies)
     return .replied(failure: .notPermitted)
   }
 

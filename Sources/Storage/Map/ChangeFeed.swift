@@ -55,18 +55,19 @@ package struct ChangeFeed {
 
   mutating func append(
     _ kind: ChangeView.Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, expiry: UInt64,
-    revision: UInt64
+    revision: UInt64, effect: ChangeView.Effect = .all
   ) {
     let size = ChangeView.headerByteCount + key.count + value.count
     if heldChunks != nil {
       byteCount += size
       let start = heldChunks!.last?.end ?? end
-      return unsafe Self.append(kind, key, value, expiry: expiry, revision: revision, at: start, to: &heldChunks!)
+      return unsafe Self.append(
+        kind, key, value, expiry: expiry, revision: revision, effect, at: start, to: &heldChunks!)
     }
     if chunks.isEmpty || chunks[chunks.count - 1].bytes.count + size > Self.chunkByteCount {
       dropOldest(keeping: revision)
     }
-    unsafe Self.append(kind, key, value, expiry: expiry, revision: revision, at: end, to: &chunks)
+    unsafe Self.append(kind, key, value, expiry: expiry, revision: revision, effect, at: end, to: &chunks)
     end += UInt64(size)
     byteCount += size
     if notifiesImmediately || kind == .expiry, !waiters.isEmpty { needsNotification = true }
@@ -74,7 +75,7 @@ package struct ChangeFeed {
 
   private static func append(
     _ kind: ChangeView.Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, expiry: UInt64,
-    revision: UInt64, at start: UInt64, to chunks: inout [Chunk]
+    revision: UInt64, _ effect: ChangeView.Effect, at start: UInt64, to chunks: inout [Chunk]
   ) {
     let size = ChangeView.headerByteCount + key.count + value.count
     if chunks.isEmpty || chunks[chunks.count - 1].bytes.count + size > chunkByteCount {
@@ -84,7 +85,7 @@ package struct ChangeFeed {
     }
     let last = chunks.count - 1
     chunks[last].lastRevision = revision
-    unsafe ChangeView.append(kind, key, value, expiry: expiry, revision: revision, to: &chunks[last].bytes)
+    unsafe ChangeView.append(kind, key, value, expiry: expiry, revision: revision, effect, to: &chunks[last].bytes)
   }
 
   /// Keeps the following changes from readers until `releaseChanges`.
@@ -196,7 +197,8 @@ package protocol ChangeWaiter: AnyObject, Sendable {
 ///
 ///     0   u64  revision                  16  u32  length of the value
 ///     8   u64  expiry, 0 for never       20  u16  length of the key
-///                                        22  u8   kind, and a byte that is zero
+///                                        22  u8   kind
+///                                        23  u8   effect
 @safe
 package struct ChangeView {
   package enum Kind: UInt8, Sendable {
@@ -209,9 +211,20 @@ package struct ChangeView {
     case expiry = 5
   }
 
+  /// What a write has changed of an entry.
+  package enum Effect: UInt8, Sendable {
+    /// The value, and perhaps the expiry.
+    case all = 0
+    /// The value. The entry expires when it did before.
+    case value = 1
+    /// The expiry. The value is what it was before.
+    case expiry = 2
+  }
+
   static let headerByteCount = 24
 
   package let kind: Kind
+  package let effect: Effect
   package let revision: UInt64
   /// When the written entry expires, by the clock of the map; 0 for never.
   package let expiry: UInt64
@@ -228,6 +241,7 @@ package struct ChangeView {
     let valueCount = unsafe Int(bytes.loadUnaligned(fromByteOffset: offset + 16, as: UInt32.self))
     let keyCount = unsafe Int(bytes.loadUnaligned(fromByteOffset: offset + 20, as: UInt16.self))
     unsafe kind = Kind(rawValue: bytes[offset + 22])!
+    unsafe effect = Effect(rawValue: bytes[offset + 23])!
     let start = offset + Self.headerByteCount
     unsafe key = UnsafeRawBufferPointer(rebasing: bytes[start..<start + keyCount])
     unsafe value = UnsafeRawBufferPointer(rebasing: bytes[start + keyCount..<start + keyCount + valueCount])
@@ -235,9 +249,10 @@ package struct ChangeView {
 
   static func append(
     _ kind: Kind, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, expiry: UInt64, revision: UInt64,
-    to bytes: inout [UInt8]
+    _ effect: Effect, to bytes: inout [UInt8]
   ) {
-    let lengths = UInt64(value.count) | UInt64(key.count) << 32 | UInt64(kind.rawValue) << 48
+    let lengths =
+      UInt64(value.count) | UInt64(key.count) << 32 | UInt64(kind.rawValue) << 48 | UInt64(effect.rawValue) << 56
     unsafe withUnsafeBytes(of: (revision, expiry, lengths)) { unsafe bytes.append(contentsOf: $0) }
     unsafe bytes.append(contentsOf: key)
     unsafe bytes.append(contentsOf: value)

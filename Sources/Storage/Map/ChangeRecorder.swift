@@ -51,10 +51,12 @@ struct ChangeRecorder: ~Copyable {
   // MARK: Changes
 
   mutating func recordPut(
-    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64,
+    _ effect: ChangeView.Effect
   ) {
     let key = unsafe key.bytes
-    unsafe feed?.append(kind == .list ? .list : .single, key, value, expiry: expiry, revision: revision)
+    unsafe feed?.append(
+      kind == .list ? .list : .single, key, value, expiry: expiry, revision: revision, effect: effect)
     guard recordsCommits else { return }
     let kind = kind == .list ? CommitBuffer.Kind.list : .single
     let expiry = expiry == 0 ? 0 : ClockReading.now.wall(ofMonotonic: expiry)
@@ -209,18 +211,20 @@ extension EntryMap {
 
   @inline(__always)
   mutating func recordPut(
-    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64,
+    _ effect: ChangeView.Effect
   ) {
     if changes.isRecording {
-      unsafe recordPutOutOfLine(key, value, kind: kind, expiry: expiry, revision: revision)
+      unsafe recordPutOutOfLine(key, value, kind: kind, expiry: expiry, revision: revision, effect)
     }
   }
 
   private mutating func recordPutOutOfLine(
-    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64
+    _ key: Key, _ value: UnsafeRawBufferPointer, kind: EntryKind, expiry: UInt64, revision: UInt64,
+    _ effect: ChangeView.Effect
   ) {
     if expiry != 0, changes.recordsCommits { revisions.didRemove(in: revision) }
-    unsafe changes.recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
+    unsafe changes.recordPut(key, value, kind: kind, expiry: expiry, revision: revision, effect)
   }
 
   @inline(__always)

@@ -4,22 +4,21 @@ extension EntryMap {
   /// A number of the map's hash function. Positions in the order of its hashes mean nothing to a map with another one.
   package var hashTag: UInt32 { hashIndex.tag }
 
-  /// Calls `body` with entries whose hashes come next, expired ones among them.
+  /// Calls `body` with entries whose hashes come next, expired ones among them. It returns what an entry counts as.
   /// - Parameters:
   ///   - start: Where the last call ended; 0 at the beginning.
-  ///   - count: The number of entries after which it stops. There may be some more.
+  ///   - count: What entries count as together when it stops. There may be some more.
   /// - Returns: Where the next call begins, at most 2^32 − 1; nil at the end.
   /// - Throws: `commitPending`.
   package func scanHashes(
-    from start: UInt64, count: Int, _ body: (EntryView) -> Void
+    from start: UInt64, count: Int, _ body: (EntryView) -> Int
   ) throws(StorageError) -> UInt64? {
     if isDiverted { throw .commitPending }
     guard var position = UInt32(exactly: start) else { return nil }
     var left = count
     while true {
       let next = hashIndex.visitChunk(from: position, in: arena) { handle in
-        body(record(handle).view)
-        left -= 1
+        left -= body(record(handle).view)
       }
       guard let next else { return nil }
       position = next

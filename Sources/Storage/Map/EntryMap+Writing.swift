@@ -12,6 +12,23 @@ extension EntryMap {
     try order.reserve(insertions: records)
   }
 
+  /// Checks whether puts that are made later would be refused now.
+  ///
+  /// - Parameters:
+  ///   - records: The number of puts.
+  ///   - bytes: The size of their keys and values.
+  ///   - last: The size of the last one.
+  /// - Throws: As `reserve`, and the errors of `checkCommit`.
+  package mutating func checkRoom(records: Int, bytes: Int, last: Int) throws(StorageError) {
+    guard !isDropped else { throw .storeDropped }
+    try checkCommit(operations: records, bytes: bytes)
+    try checkLimit(records: records, bytes: bytes)
+    // Others are evicted.
+    if limitBytes != nil { return }
+    if last < ExternalValues.minimumByteCount { return try reserveMemory(records: 1, bytes: last) }
+    if let memoryBudget, !memoryBudget.hasRoom(for: last) { throw .memoryLimit }
+  }
+
   /// Reserves memory for records and values. At the process's memory limit, evicts entries of a map with a limit.
   private mutating func reserveEvicting(records: Int, bytes: Int) throws(StorageError) {
     var evictions = 0
@@ -46,13 +63,14 @@ extension EntryMap {
   ///   - now: The current time. A map with a memory limit removes expired entries before it evicts others.
   ///   - memory: The memory that a value of 32 KiB or more is in, which the map then shares instead of copying it; nil
   ///     if the value has to be copied.
+  ///   - isSameValue: Whether the value is the entry's already, so that only the expiry changes.
   ///   - evictions: How many times entries have been evicted for this write because the process is at its memory limit.
   /// - Throws: `storeDropped`, `revisionsUsedUp`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing
   ///   changed. After `reserve` it throws only if there is no memory for a value of 32 KiB or more, or for the growth of
   ///   the hash index.
   package mutating func put(
     _ rawKey: RawSpan, _ rawValue: RawSpan, kind: EntryKind = .single, expiry: UInt64 = 0, revision: UInt64,
-    now: UInt64 = 0, in memory: ValueMemory? = nil, evictions: Int = 0
+    now: UInt64 = 0, in memory: ValueMemory? = nil, isSameValue: Bool = false, evictions: Int = 0
   ) throws(StorageError) {
     let key = Key(rawKey)
     precondition(Key.lengths.contains(key.count) && rawValue.byteCount <= Int32.max, "a key or value beyond the limits")
@@ -61,6 +79,7 @@ extension EntryMap {
     let hash = hashIndex.hash(key)
     let old = find(key, hash: hash)
     let units = Record.units(keyLength: key.count, valueLength: rawValue.byteCount, hasExpiry: expiry != 0)
+    let effect = effect(ofPutOver: old, expiry: expiry, isSameValue: isSameValue)
     // The bytes stay in place until this returns.
     let value = unsafe rawValue.withUnsafeBytes { bytes in unsafe bytes }
     if old != 0, value.count < ExternalValues.minimumByteCount {
@@ -77,7 +96,7 @@ extension EntryMap {
         revisions.advance(to: revision)
         revisions.didChange()
         counts.didWrite()
-        unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
+        unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision, effect)
         if limitBytes != nil { enforceLimit(after: revision, overwriting: record, now: now) }
         return
       }
@@ -94,11 +113,19 @@ extension EntryMap {
       else { throw error }
       return try put(
         rawKey, rawValue, kind: kind, expiry: expiry, revision: revision, now: now, in: memory,
-        evictions: evictions + 1)
+        isSameValue: isSameValue, evictions: evictions + 1)
     }
     counts.didWrite()
-    unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision)
+    unsafe recordPut(key, value, kind: kind, expiry: expiry, revision: revision, effect)
     if limitBytes != nil { enforceLimit(after: revision, overwriting: old == 0 ? nil : record(handle), now: now) }
+  }
+
+  /// Returns what a put changes of the entry whose record is `old`, for those who watch the store.
+  @inline(__always)
+  private func effect(ofPutOver old: UInt32, expiry: UInt64, isSameValue: Bool) -> ChangeView.Effect {
+    guard changes.isRecording, old != 0 else { return .all }
+    if isSameValue { return .expiry }
+    return record(old).expiry == expiry ? .value : .all
   }
 
   /// Creates a record that replaces the old one, if there is one.

@@ -106,6 +106,9 @@ package final class MemoryBudget: Sendable {
 
   func didReturn(_ byteCount: Int) { returning.subtract(byteCount, ordering: .relaxed) }
 
+  /// Whether a store could take memory now.
+  func hasRoom(for byteCount: Int) -> Bool { !isLimited || rest.load(ordering: .relaxed) >= byteCount }
+
   /// Takes memory for a store.
   /// - Returns: False, with nothing taken, if the limit would be exceeded.
   func take(_ byteCount: Int) -> Bool {

@@ -113,9 +113,11 @@ extension ServerTests {
     @Test func `subscriptions and watched keys have limits`() throws {
       let server = try TestServer(speaking: .resp)
       let client = try TestClient(server.address)
-      let long = String(repeating: "c", count: 1 << 20)
-      #expect(
-        try client.call("SUBSCRIBE", long) == .error("ERR a client has at most 1048576 bytes of subscriptions"))
+      let names = (0..<300).map { "\($0)" + String(repeating: "c", count: 4_000) }
+      for command in ["SUBSCRIBE", "PSUBSCRIBE"] {
+        try client.send([command] + names)
+        #expect(try client.reply() == .error("ERR a client has at most 1048576 bytes of subscriptions"))
+      }
       #expect(try client.call("SET", "a", "1") == .ok)
       let keys = (0..<20_000).map { "key \($0)" }
       try client.send(["WATCH"] + keys)
@@ -167,6 +169,58 @@ extension ServerTests {
       #expect(try client.call("CONFIG", "SET", "notify-keyspace-events", "K$") == .ok)
       #expect(try client.call("SET", "e", "1") == .ok)
       #expect(try subscriber.reply() == ["pmessage", "__key*__:*", "__keyspace@0__:e", "set"])
+    }
+
+    /// Commands on an entry without or with an expiry, and the events that they publish.
+    private static let eventsOfCommands: [(expires: Bool, command: String, events: [String])] = [
+      (false, "SET k 2", ["set"]), (true, "SET k 2", ["set"]), (true, "SET k 2 KEEPTTL", ["set"]),
+      (false, "SET k 2 EX 50", ["set", "expire"]), (true, "SETEX k 50 2", ["set", "expire"]),
+      (false, "EXPIRE k 50", ["expire"]), (true, "PEXPIREAT k 99999999999999", ["expire"]),
+      (true, "EXPIRE k 50 NX", []), (false, "PERSIST k", []), (true, "PERSIST k", ["persist"]),
+      (false, "GETEX k", []), (false, "GETEX k EX 50", ["expire"]), (true, "GETEX k PERSIST", ["persist"]),
+      (false, "INCR k", ["set"]), (true, "INCR k", ["set"]), (true, "APPEND k 1", ["set"]),
+      (true, "SETRANGE k 1 x", ["set"]), (true, "INCRBYFLOAT k 1", ["set"]), (true, "EXPIRE k -1", ["del"]),
+      (true, "GETDEL k", ["del"]), (true, "MSET k 1", ["set"]), (true, "RENAME k l", ["set", "expire", "del"]),
+    ]
+
+    @Test(arguments: eventsOfCommands)
+    func `a change of an expiry is an event of its own`(_ expires: Bool, _ command: String, _ events: [String]) throws {
+      let server = try TestServer(keyspaceEvents: try #require(RESPEventClasses("EA")), speaking: .resp)
+      let (subscriber, client) = (try TestClient(server.address), try TestClient(server.address))
+      try client.send(expires ? ["SET", "k", "1", "EX", "100"] : ["SET", "k", "1"])
+      #expect(try client.reply() == .ok)
+      #expect(try subscriber.call("PSUBSCRIBE", "__keyevent*") == ["psubscribe", "__keyevent*", 1])
+      // Events of before may still come.
+      #expect(try client.call("SET", "begin", "1") == .ok)
+      while try subscriber.reply().elements.last != "begin" {}
+      try client.send(command.split(separator: " ").map(String.init))
+      #expect(try !client.reply().isError)
+      #expect(try client.call("SET", "end", "1") == .ok)
+      var published: [String] = []
+      while true {
+        let message = try subscriber.reply().elements
+        if message.last == "end" { break }
+        published.append(String(message[2].text.dropFirst("__keyevent@0__:".count)))
+      }
+      #expect(published == events, "\(command)")
+    }
+
+    @Test func `a watch says whether only the expiry has changed`() throws {
+      let server = try TestServer(speaking: .resp, alsoNative: true)
+      let client = try TestClient(server.address)
+      let native = try TestClient(server.server.addresses[1])
+      try native.handshake(credit: 1 << 20)
+      _ = try native.call(Request.open("test", id: 2))
+      #expect(try native.call(Request.watch(id: 3)).isDone)
+      for words in [["SET", "a", "1", "EX", "50"], ["EXPIRE", "a", "90"], ["INCR", "a"], ["PERSIST", "a"]] {
+        try client.send(words)
+        #expect(try !client.reply().isError)
+      }
+      var seen: [TestChange] = []
+      while seen.count < 4 { seen += try native.receive().changes }
+      #expect(seen.map(\.changesOnlyExpiry) == [false, true, false, true])
+      #expect(seen.map { String(decoding: $0.value, as: UTF8.self) } == ["1", "1", "2", "2"])
+      #expect(seen.map { $0.expiry == 0 } == [false, false, false, true])
     }
 
     @Test func `a watch is not told of an expiry`() throws {

@@ -352,7 +352,18 @@ extension ServerTests {
         try client.call("EVAL", Self.release, "2", "lock")
           == .error("ERR Number of keys can't be greater than number of args"))
       #expect(
-        try client.call("EVAL", Self.release, "1", "lock") == .error("ERR this script takes one key and 1 more words"))
+        try client.call("EVAL", Self.release, "1", "lock") == .error("ERR this script takes a key and 1 more words"))
+    }
+
+    @Test func `further keys and words of a script are ignored, as by the script itself`() throws {
+      let server = try TestServer(speaking: .resp)
+      let client = try TestClient(server.address)
+      #expect(try client.call("SET", "lock", "owner") == .ok)
+      #expect(try client.call("EVAL", Self.extend, "1", "lock", "owner", "90000", "more") == 1)
+      #expect(try client.call("EVAL", Self.extend, "3", "lock", "other", "another", "owner", "80000") == 1)
+      #expect(try client.call("EVAL", Self.release, "2", "lock", "other", "lock", "owner") == 0)
+      #expect(try client.call("EVAL", Self.release, "2", "lock", "other", "owner", "more") == 1)
+      #expect(try client.call("EVAL", Self.release, "0", "owner").isError)
     }
   }
 
@@ -365,14 +376,111 @@ extension ServerTests {
       ("[a", "a", true), ("*a*b*", "xxaxxbxx", true), ("*a*b*", "xxbxxaxx", false), ("", "", true), ("", "a", false),
       ("**", "a", true), ("a**", "a", true), ("[\\]]", "]", true), ("h[ae]llo", "hello", true), ("?*", "", false),
     ])
-    func `a pattern matches what it describes`(_ pattern: String, _ key: String, _ matches: Bool) {
-      let glob = unsafe GlobPattern(Array(pattern.utf8).span.bytes)
+    func `a pattern matches what it describes`(_ pattern: String, _ key: String, _ matches: Bool) throws {
+      let glob = unsafe try GlobPattern(Array(pattern.utf8).span.bytes)
       #expect(glob.matches(key) == matches, "\(pattern) \(key)")
     }
 
-    @Test func `many stars take no exponential time`() {
-      let glob = unsafe GlobPattern(Array((String(repeating: "a*", count: 100) + "b").utf8).span.bytes)
-      #expect(!glob.matches(String(repeating: "a", count: 4_000)))
+    @Test func `random patterns match as Redis describes them, also long ones`() throws {
+      let seed = UInt64.random(in: 0 ... .max)
+      var random = SeededGenerator(seed: seed)
+      let pieces = ["a", "b", "*", "?", "[ab]", "[^a]", "[b-a]", "\\*", "[", "]", "[^", "\\", "-", "c", "aa", "ba*"]
+      for round in 0..<4_000 {
+        let count = round % 20 == 0 ? 200 : 8
+        let pattern = (0..<Int.random(in: 0...count, using: &random)).map { _ in pieces.randomElement(using: &random)! }
+          .joined()
+        let text = (0..<Int.random(in: 0...count, using: &random)).map { _ in
+          "aaab*c-".randomElement(using: &random)!
+        }
+        let (bytes, key) = (Array(pattern.utf8), Array(String(text).utf8))
+        let glob = unsafe try GlobPattern(bytes.span.bytes)
+        let matches = unsafe key.withUnsafeBytes { unsafe glob.matches($0) }
+        #expect(matches == GlobOracle.matches(bytes[...], key[...]), "\(pattern) \(String(text)), seed \(seed)")
+        #expect(!matches || key.starts(with: glob.prefix), "\(pattern) \(String(text)), seed \(seed)")
+      }
+    }
+
+    @Test func `bytes of any value are told apart`() throws {
+      let all = (0...255 as ClosedRange<UInt8>).flatMap { [UInt8(ascii: "\\"), $0] }
+      let text = (0...255 as ClosedRange<UInt8>).map { $0 }
+      let glob = unsafe try GlobPattern(all.span.bytes)
+      let anyOf = unsafe try GlobPattern((Array("*[".utf8) + all + Array("]".utf8)).span.bytes)
+      let noneOf = unsafe try GlobPattern((Array("*[^".utf8) + all + Array("]".utf8)).span.bytes)
+      unsafe text.withUnsafeBytes { bytes in
+        #expect(unsafe glob.matches(bytes) && anyOf.matches(bytes) && !noneOf.matches(bytes))
+      }
+      for index in text.indices {
+        var other = text
+        other[index] &+= 1
+        unsafe other.withUnsafeBytes { bytes in
+          #expect(unsafe !glob.matches(bytes) && anyOf.matches(bytes) && !noneOf.matches(bytes))
+        }
+      }
+    }
+
+    @Test func `a pattern that is too long is refused by all commands`() throws {
+      let server = try TestServer(speaking: .resp)
+      let client = try TestClient(server.address)
+      let (longest, tooLong) = (String(repeating: "*", count: 4_096), String(repeating: "*", count: 4_097))
+      let error = RESPValue.error("ERR a pattern has at most 4096 bytes")
+      #expect(try client.call("SET", "a", "1") == .ok)
+      for words in [["KEYS"], ["SCAN", "0", "MATCH"], ["CONFIG", "GET"], ["PUBSUB", "CHANNELS"]] {
+        try client.send(words + [tooLong])
+        #expect(try client.reply() == error, "\(words)")
+        try client.send(words + [longest])
+        #expect(try !client.reply().isError, "\(words)")
+      }
+      let channelError = RESPValue.error("ERR a channel has at most 4096 bytes")
+      for words in [["PSUBSCRIBE"], ["SUBSCRIBE"]] {
+        try client.send(words + [tooLong])
+        #expect(try client.reply() == channelError, "\(words)")
+      }
+      #expect(try client.call("PUBLISH", tooLong, "x") == channelError)
+      #expect(try client.call("PUBLISH", longest, "x") == 0)
+    }
+  }
+}
+
+/// Patterns as Redis matches them, by trying everything.
+private enum GlobOracle {
+  static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
+    // The texts that the pattern read so far matches, by what is left of them.
+    var ends: Set<Int> = [text.startIndex]
+    var rest = pattern
+    while let first = rest.popFirst() {
+      if first == UInt8(ascii: "*") {
+        ends = ends.min().map { Set($0...text.endIndex) } ?? []
+        continue
+      }
+      let accepts = element(first, &rest)
+      ends = Set(ends.compactMap { end in end < text.endIndex && accepts(text[end]) ? end + 1 : nil })
+    }
+    return ends.contains(text.endIndex)
+  }
+
+  private static func element(_ first: UInt8, _ rest: inout ArraySlice<UInt8>) -> (UInt8) -> Bool {
+    switch first {
+    case UInt8(ascii: "?"): return { _ in true }
+    case UInt8(ascii: "\\"):
+      let literal = rest.popFirst() ?? first
+      return { $0 == literal }
+    case UInt8(ascii: "["):
+      let isNegated = rest.first == UInt8(ascii: "^")
+      if isNegated { rest.removeFirst() }
+      var ranges: [ClosedRange<UInt8>] = []
+      while let byte = rest.popFirst(), byte != UInt8(ascii: "]") {
+        let start = rest.startIndex
+        if byte == UInt8(ascii: "\\"), let literal = rest.popFirst() {
+          ranges.append(literal...literal)
+        } else if rest.count >= 2, rest[start] == UInt8(ascii: "-") {
+          ranges.append(min(byte, rest[start + 1])...max(byte, rest[start + 1]))
+          rest.removeFirst(2)
+        } else {
+          ranges.append(byte...byte)
+        }
+      }
+      return { byte in ranges.contains { $0.contains(byte) } != isNegated }
+    default: return { $0 == first }
     }
   }
 }

@@ -62,6 +62,35 @@ extension ServerTests {
       for command in Self.onAllKeys { #expect(try isRefused(call(command, "")), "\(command)") }
     }
 
+    @Test func `a client without a right can't tell which databases and stores there are`() throws {
+      let server = try TestServer(
+        stores: ["public", "secret"], tcp: true,
+        rules: [AccessRule(.tcp, .read, store: try StoreName("public"), keyPrefix: "mine:")],
+        databases: try ["public", "secret", "absent"].enumerated().map {
+          try #require(RESPDatabase($0.offset, try StoreName($0.element)))
+        }, speaking: .resp)
+      let client = try TestClient(server.address)
+      var replies: [String] = []
+      for database in 1...4 {
+        guard case .error(let text) = try client.call("SELECT", "\(database)") else {
+          Issue.record("database \(database) is for others")
+          continue
+        }
+        replies.append(text.replacing("\(database)", with: "N"))
+      }
+      #expect(Set(replies) == ["NOPERM a TCP client may not use database N"])
+      // It stays where it was.
+      #expect(try client.call("GET", "mine:a") == .null)
+      for words in [["SET", "mine:a", "1"], ["GET", "theirs"], ["FLUSHALL"], ["FLUSHDB"], ["SELECT", "1"], ["INFO"]] {
+        try client.send(words)
+        switch try client.reply() {
+        case .error(let text), .bulk(let text):
+          for name in ["public", "secret", "absent"] { #expect(!text.contains(name), "\(words): \(text)") }
+        case let reply: Issue.record("\(words): \(reply)")
+        }
+      }
+    }
+
     @Test func `lines follow the same rules`() throws {
       let server = try server(.write)
       let client = try TestClient(server.address)
