@@ -116,7 +116,7 @@ struct GlobPattern {
     rows = [UInt8](repeating: 0, count: 256)
     var rowCount = 1
     // If all bytes are mentioned, none is in row 0, which the last one can have.
-    mentioned.forEach { byte in
+    mentioned.visit { byte in
       rows[Int(byte)] = UInt8(truncatingIfNeeded: rowCount)
       rowCount += 1
     }
@@ -126,7 +126,7 @@ struct GlobPattern {
       if element.isNegated {
         for start in stride(from: 0, to: targets.count, by: wordCount) { targets[start + word] |= bit }
       }
-      element.bytes.forEach { byte in
+      element.bytes.visit { byte in
         let target = Int(rows[Int(byte)]) * wordCount + word
         if element.isNegated { targets[target] &= ~bit } else { targets[target] |= bit }
       }
@@ -151,7 +151,8 @@ struct GlobPattern {
   private func matchesInOneWord(_ text: UnsafeRawBufferPointer) -> Bool {
     let lasting = lasting[0]
     var states: UInt64 = 1 << UInt64(prefix.count)
-    for unsafebyte in unsafe text {
+    for index in text.indices {
+      let byte = unsafe text[index]
       states = (states << 1) & targets[Int(rows[Int(byte)])] | states & lasting
       if states == 0 { return false }
     }
@@ -164,7 +165,8 @@ struct GlobPattern {
       unsafe states[prefix.count / 64] = 1 << UInt64(prefix.count % 64)
       // Each byte leads at most one state farther.
       var last = prefix.count
-      for unsafebyte in unsafe text {
+      for index in text.indices {
+        let byte = unsafe text[index]
         last = min(last + 1, elementCount)
         let row = Int(rows[Int(byte)]) * wordCount
         var carried: UInt64 = 0
@@ -195,7 +197,7 @@ private struct ByteSet {
   }
 
   /// Calls `body` with each byte, in ascending order.
-  func forEach(_ body: (UInt8) -> Void) {
+  func visit(_ body: (UInt8) -> Void) {
     for index in 0..<4 {
       var rest = words[index]
       while rest != 0 {
