@@ -144,6 +144,7 @@ struct ConnectionInput: ~Copyable {
   private mutating func receiveIntoLargeFrame(
     from channel: borrowing ByteChannel
   ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
+    try growIfFull()
     var frame: LargeFrame
     if let largeFrame = largeFrame.take() {
       frame = largeFrame
@@ -156,6 +157,16 @@ struct ConnectionInput: ~Copyable {
     let result = frame.receive(from: channel)
     if frame.count > 0 { largeFrame = frame } else { memoryMayHaveShrunk() }
     return result
+  }
+
+  /// Moves a large frame that is full to more memory. That doesn't depend on what its beginning announces, because
+  /// requests behind it may wait, too.
+  private mutating func growIfFull() throws(InputShortage) {
+    guard let full = largeFrame, full.isFull else { return }
+    var frame = try makeLargeFrame(expecting: LargeFrame.room(for: largeFrameSize, arrived: full.count))
+    unsafe frame.append(RawSpan(_unsafeBytes: full.bytes))
+    largeFrame = frame
+    memoryMayHaveShrunk()
   }
 
   /// Adds the beginning of a frame that was received elsewhere.
@@ -251,7 +262,6 @@ struct ConnectionInput: ~Copyable {
       return .sameFrame
     }
     (largeFrameSize, minFrameSize) = (frameSize, frameSize)
-    if frame.isFull { _ = try beginLargeFrame(with: bytes, maxFrameSize: maxFrameSize) }
     return .sameFrame
   }
 

@@ -28,9 +28,11 @@ struct LargeFrame {
     self.memory = memory
   }
 
-  /// Returns how much of a frame to expect when its beginning has arrived.
+  /// Returns how much of a frame to expect when its beginning has arrived: always more than that, whatever the beginning
+  /// announces.
   static func room(for frameSize: Int, arrived byteCount: Int) -> Int {
-    min(frameSize, max(minArrived, byteCount) * maxGrowth)
+    let expected = frameSize > byteCount ? frameSize : byteCount + minSize
+    return min(expected, max(minArrived, byteCount) * maxGrowth)
   }
 
   /// What has arrived.
@@ -40,17 +42,19 @@ struct LargeFrame {
   var isFull: Bool { count == memory.byteCount }
 
   /// Adds bytes that have been received elsewhere.
+  /// - Precondition: There is room for them.
   mutating func append(_ bytes: RawSpan) {
-    let room = unsafe UnsafeMutableRawBufferPointer(rebasing: memory.room[count...])
+    let room = unsafe UnsafeMutableRawBufferPointer(rebasing: memory.room[count..<count + bytes.byteCount])
     unsafe bytes.withUnsafeBytes { bytes in unsafe room.copyMemory(from: bytes) }
     count += bytes.byteCount
   }
 
   /// Reads more from a channel.
+  /// - Precondition: It isn't full.
   /// - Returns: The result, and whether there may be more.
   mutating func receive(from channel: borrowing ByteChannel) -> (ChannelTransfer, fillsRoom: Bool) {
     let room = unsafe UnsafeMutableRawBufferPointer(rebasing: memory.room[count...].prefix(Self.maxSliceBytes))
-    precondition(room.count > 0, "a whole frame waits to be executed")
+    precondition(room.count > 0, "a full frame grows before more is received")
     let transfer = unsafe channel.receive(into: room)
     guard case .moved(let received) = transfer else { return (transfer, false) }
     count += received

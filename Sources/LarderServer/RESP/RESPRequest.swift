@@ -149,7 +149,10 @@ struct RESPRequest: EncodedRequest {
       return .invalid(flaw("expected '$', got '\(Character(UnicodeScalar(type)))'"))
     }
     switch RESPLength(bytes, at: position &+ 1) {
-    case .partial: return .partial(size: minSize)
+    case .partial:
+      // At least the rest of the length's line is missing, and the end of the word.
+      let size = max(minSize, bytes.byteCount &- offset &+ 3 &+ (remaining &- 1) &* minWordSize)
+      return size <= maxSize ? .partial(size: size) : .invalid(tooLarge(maxSize))
     case .length(let length, let start) where length >= 0:
       let size = start &+ length &+ 2 &+ (remaining &- 1) &* minWordSize &- offset
       return size <= maxSize ? .partial(size: size) : .invalid(tooLarge(maxSize, "invalid bulk length; "))

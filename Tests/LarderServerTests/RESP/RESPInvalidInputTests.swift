@@ -66,6 +66,26 @@ extension ServerTests {
       }
     }
 
+    @Test(arguments: [
+      ["MSET", "a", "b"], ["PUBLISH"], ["SET", "a", "IFEQ"], ["no command"], ["EVAL", "0"],
+    ])
+    func `large words that arrive in parts are one request`(_ words: [String]) throws {
+      var random = SeededGenerator.announced()
+      let server = try TestServer(speaking: .resp)
+      for _ in 0..<20 {
+        let sizes = [32_768, 65_536, 100_000].map { $0 + Int.random(in: -9...9, using: &random) }
+        let large = sizes.map { [UInt8](repeating: 0x78, count: $0) }
+        let request = TestClient.encoded(zip(words, large).flatMap { [Array($0.utf8), $1] } + [large[2]])
+        let client = try TestClient(server.address)
+        let part = Int.random(in: 10_000...30_000, using: &random)
+        for start in stride(from: 0, to: request.count, by: part) {
+          try client.send(Array(request[start..<min(start + part, request.count)]))
+        }
+        _ = try client.reply()
+        #expect(try client.call("PING") == .simple("PONG"))
+      }
+    }
+
     @Test func `no bytes end the server, and others are served`() throws {
       var random = SeededGenerator.announced()
       let server = try TestServer(speaking: .resp)

@@ -34,8 +34,10 @@ extension TestClient {
 
   func send(_ words: [String]) throws { try send(Self.encoded(words)) }
 
-  static func encoded(_ words: [String]) -> [UInt8] {
-    Array("*\(words.count)\r\n".utf8) + words.flatMap { Array("$\($0.utf8.count)\r\n\($0)\r\n".utf8) }
+  static func encoded(_ words: [String]) -> [UInt8] { encoded(words.map { Array($0.utf8) }) }
+
+  static func encoded(_ words: [[UInt8]]) -> [UInt8] {
+    Array("*\(words.count)\r\n".utf8) + words.flatMap { Array("$\($0.count)\r\n".utf8) + $0 + [0x0D, 0x0A] }
   }
 
   /// Returns the next replies.
