@@ -99,10 +99,9 @@ extension ServerTests {
       for (number, text) in [AccessToken().text, expired.text, "ldr_", "x", String(token.text.dropLast()) + "!"]
         .enumerated()
       {
-        // The pause after a failed attempt has ended.
-        usleep(UInt32(AuthenticationThrottle.firstPause << UInt64(number)) * 1_100)
         let (client, reply) = try greet(server, text)
-        #expect(reply.isError(.notPermitted, id: 1) && reply.message == "the token is not accepted")
+        #expect(reply.isError(.notPermitted, id: 1))
+        #expect(reply.message == "the token is not accepted" || number > 0 && reply.message.hasPrefix("too many wrong"))
         #expect(try client.isClosed())
       }
       #expect(
@@ -115,12 +114,25 @@ extension ServerTests {
         })
     }
 
-    @Test func `attempts after a failed one fail for a while`() throws {
+    @Test func `a right token is accepted beside wrong ones from the same place`() throws {
       let server = try makeServer()
-      #expect(try greet(server, AccessToken().text).1.isError(.notPermitted, id: 1))
-      let (_, reply) = try greet(server, token.text)
-      #expect(reply.message == "the token is not accepted")
-      #expect(try eventually { try greet(server, token.text).1.isDone })
+      for _ in 0..<20 {
+        #expect(try greet(server, AccessToken().text).1.isError(.notPermitted, id: 1))
+        #expect(try greet(server, token.text).1.isDone)
+      }
+    }
+
+    @Test func `AUTH accepts a right token beside wrong ones from the same place`() throws {
+      let server = try makeServer(speaking: .resp)
+      for number in 0..<20 {
+        let client = try TestClient(server.address)
+        guard case .error(let refusal) = try client.call("AUTH", AccessToken().text) else {
+          Issue.record("a wrong token was accepted")
+          return
+        }
+        #expect(refusal.hasPrefix(number == 0 ? "WRONGPASS invalid" : "WRONGPASS "))
+        #expect(try client.call("AUTH", token.text) == .ok)
+      }
     }
 
     @Test func `a revoked token loses its rights at once`() throws {
@@ -197,23 +209,22 @@ extension ServerTests {
     var throttle = AuthenticationThrottle()
     var now: UInt64 = 1_000_000
     for pause in [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000] as [UInt64] {
-      #expect(throttle.permits(host, now: now))
-      throttle.didFail(host, now: now)
-      #expect(!throttle.permits(host, now: now + pause - 1))
+      #expect(throttle.didFail(host, now: now) == 0)
+      #expect(throttle.didFail(host, now: now) == pause)
       // Attempts meanwhile don't lengthen it.
-      throttle.didFail(host, now: now + pause - 1)
+      #expect(throttle.didFail(host, now: now + pause - 1) == 1)
       now += pause
     }
-    #expect(throttle.permits(.host("10.0.0.2"), now: now - 1))
-    throttle.didSucceed(host)
-    throttle.didFail(host, now: now)
-    #expect(throttle.permits(host, now: now + 100))
+    // It is that of one host.
+    #expect(throttle.didFail(.host("10.0.0.2"), now: now) == 0)
+    #expect(AuthenticationError.tooManyAttempts(milliseconds: 1).retryAfter == 1)
+    #expect(AuthenticationError.tooManyAttempts(milliseconds: 1_001).retryAfter == 2)
   }
 
   @Test func `failed attempts are forgotten after a while`() {
     var throttle = AuthenticationThrottle()
-    for now in [1_000, 2_000, 3_000, 4_000] as [UInt64] { throttle.didFail(host, now: now) }
-    throttle.didFail(host, now: 100_000)
-    #expect(throttle.permits(host, now: 100_100))
+    for now in [1_000, 2_000, 3_000, 4_000] as [UInt64] { #expect(throttle.didFail(host, now: now) == 0) }
+    #expect(throttle.didFail(host, now: 100_000) == 0)
+    #expect(throttle.didFail(host, now: 100_050) == 50)
   }
 }

@@ -37,7 +37,18 @@ final class AccessControl: Sendable {
   /// The policy in force.
   var policy: AccessPolicy { currentPolicy.withLock { $0 } }
 
-  func change(_ policy: AccessPolicy) { currentPolicy.withLock { $0 = policy } }
+  /// Changes the policy, and ends the consoles of clients that it leaves without rights, for good: they don't come back
+  /// with the line of a revoked token.
+  func change(_ policy: AccessPolicy) {
+    currentPolicy.withLock { $0 = policy }
+    consoleSessions.end { !Self.isPermitted($0, policy) }
+  }
+
+  /// Whether a client may have a console.
+  private static func isPermitted(_ owner: ConsoleSession.Owner, _ policy: AccessPolicy) -> Bool {
+    if let token = owner.identity.token, policy.tokens.record(token) == nil { return false }
+    return !policy.grants(owner.identity, listener: owner.listener, now: Int64(time(nil))).isNothing
+  }
 
   /// What a connection may do under the policy in force.
   func grants(for connection: borrowing Connection) -> Grants {
@@ -178,14 +189,16 @@ final class AccessControl: Sendable {
   }
 
   /// Begins the session of a link.
-  /// - Returns: The token of the session; nil if the link doesn't work.
-  func openConsole(_ link: String, of connection: borrowing Connection) -> AccessToken? {
-    let origin = connection.figures.peer.origin
-    let now = monotonicMilliseconds()
-    guard throttle.withLock({ $0.permits(origin, now: now) }), acceptsSecrets(from: connection) else { return nil }
-    if let token = AccessToken(link).flatMap(consoleSessions.open) { return token }
-    throttle.withLock { $0.didFail(origin, now: now) }
-    return nil
+  /// - Returns: The token of the session.
+  func openConsole(
+    _ link: String, of connection: borrowing Connection
+  ) throws(AuthenticationError) -> AccessToken {
+    if acceptsSecrets(from: connection), let link = AccessToken(link),
+      let token = consoleSessions.open(link, isPermitted: { Self.isPermitted($0, policy) })
+    {
+      return token
+    }
+    throw didFail(connection)
   }
 
   /// Returns the session of a token; nil if it is none, or over.
@@ -205,34 +218,34 @@ final class AccessControl: Sendable {
     return true
   }
 
-  /// What every client learns whose token is not accepted.
-  static let invalidToken = "the token is not accepted"
-
-  /// Checks the token of a client.
-  /// - Returns: The digest of the token; nil if it is not accepted.
-  func authenticate(_ text: String, of connection: borrowing Connection) -> TokenDigest? {
-    let peer = connection.figures.peer
-    let now = monotonicMilliseconds()
+  /// Checks the token of a client. A right one is accepted whatever others have shown.
+  func authenticate(
+    _ text: String, of connection: borrowing Connection
+  ) throws(AuthenticationError) -> TokenDigest {
     let policy = policy
     let reason: String
-    if !throttle.withLock({ $0.permits(peer.origin, now: now) }) {
-      reason = "too many attempts with other tokens"
-    } else if !acceptsSecrets(from: connection) {
+    if !acceptsSecrets(from: connection) {
       reason = "tokens are not accepted without TLS from other machines, which can read it now: revoke it"
     } else if let digest = AccessToken(text)?.digest, let record = policy.tokens.record(digest) {
-      if !record.isExpired(at: Int64(time(nil))) {
-        throttle.withLock { $0.didSucceed(peer.origin) }
-        tokenUses.withLock { $0[digest] = Int64(time(nil)) }
+      let now = Int64(time(nil))
+      if !record.isExpired(at: now) {
+        tokenUses.withLock { $0[digest] = now }
         return digest
       }
       reason = "the token of \(record.name) has expired"
     } else {
       reason = AccessToken(text) == nil ? "the token is malformed" : "there is no such token"
     }
-    throttle.withLock { $0.didFail(peer.origin, now: now) }
-    let client = auditClient(of: connection)
+    let (client, peer) = (auditClient(of: connection), connection.figures.peer)
     refusalLog.report(Refusal(client: client, clientName: "\(peer)", action: "authenticate", reason: reason))
-    return nil
+    throw didFail(connection)
+  }
+
+  /// Counts a failed attempt, and returns the reason that the client learns.
+  private func didFail(_ connection: borrowing Connection) -> AuthenticationError {
+    let (origin, now) = (connection.figures.peer.origin, monotonicMilliseconds())
+    let pause = throttle.withLock { $0.didFail(origin, now: now) }
+    return pause == 0 ? .invalidToken : .tooManyAttempts(milliseconds: pause)
   }
 
   /// Reports that a connection was not established.

@@ -37,11 +37,14 @@ final class ConsoleSessions: Sendable {
   }
 
   /// Begins the session of a link, which doesn't work any more.
+  /// - Parameter isPermitted: Whether the client that made the link may still have a session.
   /// - Returns: The token of the session; nil if the link doesn't work.
-  func open(_ link: AccessToken) -> AccessToken? {
+  func open(_ link: AccessToken, isPermitted: (ConsoleSession.Owner) -> Bool) -> AccessToken? {
     let (token, now) = (AccessToken(), monotonicMilliseconds())
     return contents.withLock { contents in
-      guard let link = contents.links.removeValue(forKey: link.digest), link.end > now else { return nil }
+      guard let link = contents.links.removeValue(forKey: link.digest), link.end > now, isPermitted(link.owner) else {
+        return nil
+      }
       Self.makeRoom(in: &contents.sessions, now: now, end: \.end)?.finish()
       contents.sessions[token.digest] = ConsoleSession(owner: link.owner, end: now + Self.lifetime)
       return token
@@ -64,6 +67,17 @@ final class ConsoleSessions: Sendable {
   func session(of token: AccessToken) -> ConsoleSession? {
     let session = contents.withLock { $0.sessions[token.digest] }
     return session?.isOver(now: monotonicMilliseconds()) == false ? session : nil
+  }
+
+  /// Ends the links and sessions of some clients.
+  func end(where isRevoked: (ConsoleSession.Owner) -> Bool) {
+    contents.withLock { contents in
+      contents.links = contents.links.filter { !isRevoked($0.value.owner) }
+      for (token, session) in contents.sessions where isRevoked(session.owner) {
+        session.finish()
+        contents.sessions[token] = nil
+      }
+    }
   }
 
   /// Ends the session of a token.

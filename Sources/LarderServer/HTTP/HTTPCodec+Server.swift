@@ -23,7 +23,7 @@ extension HTTPCodec {
   ) -> RequestEnd {
     let isHead = request.method == .head
     if let refusal = HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) {
-      return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
+      return refuse(refusal, isHead: isHead, into: &replies)
     }
     let route = request.route
     let asset = route.resource == .asset ? executor.server.httpAssets[bytes.extracting(route.rest).toString()] : nil
@@ -41,7 +41,7 @@ extension HTTPCodec {
       return .done
     }
     if let refusal = HTTPGate.refusalOfSite(of: request, bytes) {
-      return refuse(refusal.failure, refusal.status, isHead: isHead, into: &replies)
+      return refuse(refusal, isHead: isHead, into: &replies)
     }
     guard request.method != .post || request.hasJSON(bytes) else {
       let failure = CommandFailure(.illegalArgument, "the body must be JSON, with 'Content-Type: application/json'")
@@ -55,9 +55,8 @@ extension HTTPCodec {
       if route.resource == .session, request.method == .post {
         return try openConsole(request, bytes, of: &connection, on: &executor, into: &replies)
       }
-      if let failure = authorize(request, bytes, &connection, on: &executor) {
-        let field: (StaticString, String) = ("WWW-Authenticate", "Bearer realm=\"larder\"")
-        return refuse(failure, .unauthorized, isHead: isHead, field: field, into: &replies)
+      if let refusal = authorize(request, bytes, &connection, on: &executor) {
+        return refuse(refusal, isHead: isHead, into: &replies)
       }
       return try executeAuthorized(request, bytes, of: &connection, on: &executor, into: &replies)
     } catch { return refuse(error, HTTPStatus(error.code), isHead: isHead, into: &replies) }
@@ -71,34 +70,43 @@ extension HTTPCodec {
     return .replied(failure: failure.code)
   }
 
+  private static func refuse(
+    _ refusal: HTTPGate.Refusal, isHead: Bool = false, into replies: inout ReplyBuffer
+  ) -> RequestEnd {
+    refuse(refusal.failure, refusal.status, isHead: isHead, field: refusal.field, into: &replies)
+  }
+
   /// Gives a connection the rights that its next request has.
   /// - Returns: Why it has none; nil if it may have some.
   private static func authorize(
     _ request: HTTPRequest, _ bytes: RawSpan, _ connection: inout Connection, on executor: inout Executor
-  ) -> CommandFailure? {
+  ) -> HTTPGate.Refusal? {
     let accessControl = executor.server.accessControl
     let client = connection.httpClient
     if !client.hasAuthorization(of: request, bytes, connection.consoleSession, now: executor.now) {
       var (token, session): (TokenDigest?, ConsoleSession?)
       if request[.authorization] != nil {
         guard let text = request.bearer(bytes) else {
-          return CommandFailure(.notPermitted, "a client proves who it is with 'Authorization: Bearer TOKEN'")
+          return .unauthorized("a client proves who it is with 'Authorization: Bearer TOKEN'")
         }
         session = accessControl.consoleSession(text, of: connection)
-        if session == nil { token = accessControl.authenticate(text, of: connection) }
-        guard token != nil || session != nil else {
-          return CommandFailure(.notPermitted, AccessControl.invalidToken)
+        if session == nil {
+          do throws(AuthenticationError) {
+            token = try accessControl.authenticate(text, of: connection)
+          } catch { return HTTPGate.Refusal(error) }
         }
       }
       (connection.accessToken, connection.consoleSession) = (token, session)
       client.didAuthorize(bytes.extracting(request[.authorization] ?? 0..<0))
       connection.grants = accessControl.grants(for: connection)
       connection.stores.permit(connection.grants)
-      guard connection.countPrincipal(on: executor.server, executor.limits) else { return .tooManyOfPrincipal }
+      guard connection.countPrincipal(on: executor.server, executor.limits) else {
+        return .unauthorized(.tooManyOfPrincipal)
+      }
       accessControl.didAdmit(connection)
     }
     guard connection.grants.isNothing else { return nil }
-    return CommandFailure(.notPermitted, accessControl.refuse(AccessControl.useServer, to: connection))
+    return .unauthorized(accessControl.refuse(AccessControl.useServer, to: connection))
   }
 
   /// Gives a browser the token of the session that a link is for.
@@ -109,9 +117,12 @@ extension HTTPCodec {
     guard let link = try HTTPBody(request, bytes, names: ["link"]).string("link") else {
       throw CommandFailure(.illegalArgument, "the body has a 'link', which 'larder console' prints")
     }
-    guard let token = executor.server.accessControl.openConsole(link, of: connection) else {
-      let failure = CommandFailure(.notPermitted, "this link was used, or is too old: make a new one")
-      return refuse(failure, .unauthorized, into: &replies)
+    let token: AccessToken
+    do throws(AuthenticationError) {
+      token = try executor.server.accessControl.openConsole(link, of: connection)
+    } catch {
+      let message = "this link was used, or is too old: make a new one"
+      return refuse(HTTPGate.Refusal(error, invalid: message), into: &replies)
     }
     return append(
       .object([
@@ -269,6 +280,27 @@ extension ServerState {
       json["milliseconds"] = .integer(Int64(ConsoleSessions.linkLifetime))
     }
     return json
+  }
+}
+
+extension HTTPGate.Refusal {
+  fileprivate static func unauthorized(_ message: String) -> Self {
+    unauthorized(CommandFailure(.notPermitted, message))
+  }
+
+  fileprivate static func unauthorized(_ failure: CommandFailure) -> Self {
+    Self(failure: failure, status: .unauthorized, field: ("WWW-Authenticate", "Bearer realm=\"larder\""))
+  }
+
+  /// - Parameter invalid: The message about what was shown, if that is no token.
+  fileprivate init(_ error: AuthenticationError, invalid: String? = nil) {
+    if let seconds = error.retryAfter {
+      self.init(
+        failure: CommandFailure(.notPermitted, error.message), status: .tooManyRequests,
+        field: ("Retry-After", "\(seconds)"))
+    } else {
+      self = .unauthorized(invalid ?? error.message)
+    }
   }
 }
 

@@ -7,6 +7,8 @@ enum HTTPGate {
   struct Refusal {
     let failure: CommandFailure
     let status: HTTPStatus
+    /// A field that the response has, too.
+    var field: (name: StaticString, value: String)?
   }
 
   /// Returns why a request for a name is refused; nil if the server has the name.

@@ -60,11 +60,12 @@ extension NativeCodec {
       throw CommandFailure(.versionNotSupported, "this server supports versions \(range) of the protocol")
     }
     if !hello.token.isEmpty {
-      guard let token = executor.server.accessControl.authenticate(hello.token, of: connection) else {
+      do throws(AuthenticationError) {
+        connection.accessToken = try executor.server.accessControl.authenticate(hello.token, of: connection)
+      } catch {
         connection.phase = .closing
-        throw CommandFailure(.notPermitted, AccessControl.invalidToken)
+        throw CommandFailure(.notPermitted, error.message)
       }
-      connection.accessToken = token
     }
     connection.grants = executor.server.accessControl.grants(for: connection)
     guard !connection.grants.isNothing else {

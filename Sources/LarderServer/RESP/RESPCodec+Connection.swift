@@ -1,5 +1,6 @@
 import Platform
 import Storage
+import Tokens
 import Wire
 
 /// Commands on the connection, and those on transactions that need no store.
@@ -174,9 +175,13 @@ extension RESPCodec {
       guard user == "default" else { throw wrong }
       return
     }
-    guard let token = accessControl.authenticate(password.toString(), of: connection),
-      user == "default" || user == accessControl.policy.tokens.record(token)?.name
-    else { throw wrong }
+    let token: TokenDigest
+    do throws(AuthenticationError) {
+      token = try accessControl.authenticate(password.toString(), of: connection)
+    } catch {
+      throw error == .invalidToken ? wrong : .error("WRONGPASS \(error.message)")
+    }
+    guard user == "default" || user == accessControl.policy.tokens.record(token)?.name else { throw wrong }
     connection.accessToken = token
     guard connection.countPrincipal(on: executor.server, executor.limits) else {
       connection.phase = .closing
