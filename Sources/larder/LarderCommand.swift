@@ -219,7 +219,7 @@ struct LarderCommand: AsyncParsableCommand {
     logLine("larder: \(place)\(oneLine(message))")
   }
 
-  /// Replaces control characters with spaces, so that a text from the server or a file name can neither break the line
+  /// Replaces control characters with spaces and escapes other invisible ones, so that a text from the server or a file name can neither break the line
   /// nor control the terminal.
   static func oneLine(_ text: String) -> String {
     var line = String.UnicodeScalarView()
@@ -227,7 +227,7 @@ struct LarderCommand: AsyncParsableCommand {
       let isControl = scalar.properties.generalCategory == .control
       if !isControl { line.append(scalar) } else if line.last != " " { line.append(" ") }
     }
-    return String(line)
+    return EscapedText.line(String(line))
   }
 
   /// Refuses arguments that are not UTF-8, because Swift would silently replace their invalid bytes.

@@ -6,10 +6,25 @@ import Testing
   @Test(arguments: [
     ("plain größe 漢字 👩‍👩‍👧", "plain größe 漢字 👩‍👩‍👧"), ("\u{1B}[2J", #"\u001b[2J"#), ("a\nb\tc\r", #"a\nb\tc\r"#),
     ("\u{9B}31m\u{7F}\0", #"\u009b31m\u007f\u0000"#), ("\u{202E}evil\u{2066}\u{2028}", #"\u202eevil\u2066\u2028"#),
-    ("", ""),
+    ("a\u{200B}b\u{FEFF}\u{AD}\u{61C}\u{E0041}\u{3164}", #"a\u200bb\ufeff\u00ad\u061c\ue0041\u3164"#), ("", ""),
   ]) func `text on a terminal contains no control characters`(text: String, visible: String) {
     #expect(EscapedText.line(text) == visible)
     #expect(EscapedText.line(visible) == visible)
+  }
+
+  @Test func `what a server says is one harmless line`() {
+    #expect(LarderCommand.oneLine("a\u{1B}[2J\r\n\u{202E}b\u{200B}") == #"a [2J \u202eb\u200b"#)
+  }
+
+  @Test func `a link to the console has nothing that a terminal or a shell would act upon`() throws {
+    let link = "https://localhost:7480/#link=ldr_AZaz09_-"
+    #expect(try ConsoleLink.checked(link) == link)
+    for link in [
+      "", "file:///etc/passwd", "javascript:alert(1)", "http://a\u{1B}[2J", "http://a\u{202E}b", "http://a b",
+      "http://a\nb", "http://ä", "-http://a",
+    ] {
+      #expect(throws: CommandFailure.self) { try ConsoleLink.checked(link) }
+    }
   }
 
   @Test func `text on a terminal shows invalid bytes`() {

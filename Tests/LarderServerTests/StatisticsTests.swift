@@ -109,6 +109,17 @@ extension ServerTests {
       #expect(try entries(client).isEmpty)
     }
 
+    @Test func `reading the slow log isn't in it`() {
+      var log = SlowLog()
+      for operations in [[.slowLog], [.slowLog, .stats], [.stats]] as [[Wire.Operation]] {
+        let bits = operations.reduce(0 as UInt64) { $0 | 1 << UInt64($1.rawValue) }
+        log.append(
+          .init(
+            ended: 1, nanoseconds: 1, requests: 1, receivedBytes: 0, operations: SlowLog.Entry.bits(bits), store: ""))
+      }
+      #expect(log.newestFirst.count == 2)
+    }
+
     @Test func `a full log overwrites its oldest entries`() {
       var log = SlowLog()
       for number in 1...300 as ClosedRange<UInt64> {

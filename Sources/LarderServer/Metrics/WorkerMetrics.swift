@@ -191,7 +191,9 @@ struct SlowLog {
   private var entries: [Entry] = []
   private var next = 0
 
+  /// Adds an entry, unless it is about reading the log: whoever watches the log would fill it.
   mutating func append(_ entry: Entry) {
+    guard entry.operations != Entry.bits(1 << UInt64(Operation.slowLog.rawValue)) else { return }
     if entries.count < Self.capacity { entries.append(entry) } else { entries[next] = entry }
     next = (next + 1) % Self.capacity
   }

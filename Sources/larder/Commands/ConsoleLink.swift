@@ -23,16 +23,23 @@ struct ConsoleLink: AsyncParsableCommand {
   func run() async throws {
     let client = try connection.client()
     let first = try await client.consoleLink()
-    guard case .array(let urls)? = first["urls"] else {
-      throw CommandFailure(.refused, "the server's reply has no address")
-    }
+    guard case .array(let urls)? = first["urls"] else { throw Self.unusableReply }
     var output = Output()
     for (index, url) in urls.enumerated() {
       // Each works once.
       let link = index == 0 ? first : try await client.consoleLink()
       let fragment = link["link"]?.string.map { "#link=\($0)" } ?? ""
-      try output.writeLine("\(url.string ?? "")\(fragment)")
+      try output.writeLine(Self.checked("\(url.string ?? "")\(fragment)"))
     }
-    try output.flush()
   }
+
+  /// Returns a link of the server, which a shell or a browser may be about to open.
+  static func checked(_ link: String) throws(CommandFailure) -> String {
+    guard link.hasPrefix("http://") || link.hasPrefix("https://"), link.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+      throw unusableReply
+    }
+    return link
+  }
+
+  private static let unusableReply = CommandFailure(.refused, "the server's reply has no address of a console")
 }

@@ -72,13 +72,17 @@ enum EscapedText {
     }
   }
 
-  /// Returns whether a terminal only shows the character. Characters that change the direction of the following text
-  /// are not harmless.
+  /// Returns whether a terminal only shows the character. Those that control it, that change the direction of the following
+  /// text, or that can't be seen are not harmless, except for what joins letters and emojis, or varies their form.
   private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
-    case 0x20...0x7E: true
-    case 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: false
-    default: scalar.properties.generalCategory != .control
+    case 0x20...0x7E, 0x200C, 0x200D, 0xFE00...0xFE0F, 0xE0100...0xE01EF: true
+    case 0x2028, 0x2029: false
+    default:
+      switch scalar.properties.generalCategory {
+      case .control, .format: false
+      default: !scalar.properties.isDefaultIgnorableCodePoint
+      }
     }
   }
 

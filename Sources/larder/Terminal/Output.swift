@@ -47,8 +47,9 @@ struct Output: ~Copyable {
     bytes.removeAll(keepingCapacity: true)
   }
 
+  /// Writes text for people, which is escaped even if it isn't for a terminal, because it may soon be on one.
   mutating func writeLine(_ line: some StringProtocol) throws {
-    bytes.append(contentsOf: line.utf8)
+    bytes.append(contentsOf: EscapedText.lines(line.utf8).utf8)
     bytes.append(UInt8(ascii: "\n"))
     try flush()
   }

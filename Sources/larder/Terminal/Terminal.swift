@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 
 /// The terminal, usually on standard output.
 enum Terminal {
@@ -108,3 +109,6 @@ struct AlternateScreen: ~Copyable {
     return lines.count < height ? page + "\r\n\u{1B}[J" : page
   }
 }
+
+/// Writes lines to standard error. They may contain text from a server or a file: see `EscapedText`.
+func logLine(_ lines: String) { Platform.logLine(EscapedText.lines(lines.utf8)) }
