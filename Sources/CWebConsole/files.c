@@ -53,6 +53,9 @@ static const unsigned char main_js[] = {
 static const unsigned char plan_js[] = {
 #embed "files/plan.js"
 };
+static const unsigned char rights_js[] = {
+#embed "files/rights.js"
+};
 static const unsigned char selectors_js[] = {
 #embed "files/selectors.js"
 };
@@ -61,6 +64,9 @@ static const unsigned char shortcuts_js[] = {
 };
 static const unsigned char stores_js[] = {
 #embed "files/stores.js"
+};
+static const unsigned char text_js[] = {
+#embed "files/text.js"
 };
 static const unsigned char watch_js[] = {
 #embed "files/watch.js"
@@ -86,9 +92,11 @@ static const struct CWebConsole_File files[] = {
     FILE("console/live.js", live_js),
     FILE("console/main.js", main_js),
     FILE("console/plan.js", plan_js),
+    FILE("console/rights.js", rights_js),
     FILE("console/selectors.js", selectors_js),
     FILE("console/shortcuts.js", shortcuts_js),
     FILE("console/stores.js", stores_js),
+    FILE("console/text.js", text_js),
     FILE("console/watch.js", watch_js),
     {NULL, NULL, 0},
 };

@@ -52,8 +52,16 @@ class Server:
                 time.sleep(0.005)
 
     def tcp_ports(self) -> list[int]:
-        """Returns the ports of loopback that it listens on, in the order of its options."""
-        return [int(port) for port in re.findall(r"listening address=tcp:127\.0\.0\.1:(\d+)", self.log())]
+        """Returns the ports of loopback that it listens on, in the order of its options, as soon as they are all in its log."""
+        words = [str(word) for word in self.process.args]
+        wanted = sum(option == "--listen" and ":127.0.0.1:" in word for option, word in zip(words, words[1:]))
+        deadline = time.monotonic() + 10
+        while True:
+            log = self._log.read_text(errors="replace")
+            ports = [int(port) for port in re.findall(r"listening address=\w+:127\.0\.0\.1:(\d+)", log)]
+            if len(ports) >= wanted or time.monotonic() > deadline:
+                return ports
+            time.sleep(0.005)
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]

@@ -14,6 +14,7 @@ from brief_case import BriefCase
 from larder import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from server_process import Server
+from web_font import font_settings
 
 TIMEOUT = 15_000  # In milliseconds.
 
@@ -39,12 +40,15 @@ class ConsoleCase(BriefCase):
         playwright = sync_playwright().start()
         cls.addClassCleanup(playwright.stop)
         cls.browser: Browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", *cls.arguments]
-        )
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", *cls.arguments],
+            env={**os.environ, **font_settings(Path(cls.folder.name))},
+        )  # fmt: skip
         cls.addClassCleanup(cls.browser.close)
 
     def setUp(self) -> None:
-        self.context: BrowserContext = self.browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+        self.context: BrowserContext = self.browser.new_context(
+            viewport={"width": 1280, "height": 800}, accept_downloads=True, locale="en-US", timezone_id="UTC"
+        )
         self.context.set_default_timeout(TIMEOUT)
         self.addCleanup(self.context.close)
         self.page: Page = self.context.new_page()

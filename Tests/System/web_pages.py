@@ -91,8 +91,10 @@ class PagesTests(ConsoleCase):
         with self.store() as store:
             store.put("list", [b"first", b"\xff\x00"])
         self.open("store", "films", "entries", "list")
-        expect(self.page.locator(".facts")).to_contain_text("a list of values")
-        expect(self.page.get_by_role("article").get_by_role("listitem")).to_have_text(["first", "ff 00"])
+        expect(self.page.locator(".facts")).to_contain_text("A list of 2 values, 7 bytes")
+        expect(self.page.locator(".element pre")).to_have_text(["first", re.compile("^00000000  ff 00 ")])
+        # What the sizes of its values are in front of is of no use to a person.
+        expect(self.page.get_by_label("View", exact=True)).to_have_count(0)
         expect(self.page.get_by_role("button", name="Edit")).to_be_disabled()
         with self.store() as store:
             store.put("empty", b"")
@@ -222,6 +224,148 @@ class PagesTests(ConsoleCase):
         expect(table.get_by_role("option").filter(has_text="many/0025000")).to_be_visible()
         self.assertTrue(self.page.locator(".row").count() < 200)
 
+    # What isn't lost
+
+    def test_unsaved_changes(self) -> None:
+        """Nothing that was typed is lost without a question."""
+        self.open("store", "films", "entries")
+        tree = self.page.get_by_role("tree", name="Keys")
+        tree.get_by_role("treeitem").filter(has_text="plain").click()
+        self.click("Edit")
+        editor = self.page.get_by_label("Value as text")
+        editor.fill("changed")
+        address = self.page.url
+        dialog = self.page.get_by_role("dialog")
+        leave = {
+            "another folder": lambda: tree.get_by_role("treeitem").filter(has_text="film/").click(),
+            "another prefix": lambda: (
+                self.page.get_by_label("Prefix of keys").fill("film/"), self.page.get_by_label("Prefix of keys").press("Enter"),
+            ),
+            "the keys again": lambda: self.click("Load the keys again"),
+            "another page": lambda: self.page.get_by_role("link", name="Find").click(),
+            "the name of the program": lambda: self.page.get_by_role("link", name="Larder").click(),
+            "another address": lambda: self.page.evaluate("location.hash = '#/stores'"),
+            "back": lambda: self.page.evaluate("history.back()"),
+        }  # fmt: skip
+        for name, action in leave.items():
+            with self.subTest(by=name):
+                action()
+                expect(dialog).to_contain_text("isn't saved")
+                self.click("Cancel", "dialog")
+                expect(dialog).to_have_count(0)
+                expect(self.page).to_have_url(address)
+                expect(editor).to_have_value("changed")
+        self.page.evaluate("location.reload()")
+        self.page.wait_for_timeout(200)
+        self.assertEqual(self.flaws, ["dialog: "], "the browser asks before it loads the page again")
+        self.flaws.clear()
+        expect(editor).to_have_value("changed")
+        self.page.get_by_role("link", name="Find").click()
+        self.click("Discard", "dialog")
+        query = self.page.get_by_label("Query", exact=True)
+        expect(query).to_be_visible()
+        # A query isn't lost, either.
+        query.fill('{"selector": {"year": 1997}}')
+        self.page.get_by_role("link", name="Watch").click()
+        expect(self.page.get_by_text("Watching.")).to_be_visible()
+        self.page.get_by_role("link", name="Find").click()
+        expect(query).to_have_value('{"selector": {"year": 1997}}')
+        with self.store() as store:
+            self.assertEqual(store.get("plain").value, b"some text")
+
+    def test_saved_changes(self) -> None:
+        """Where nothing would be lost, nobody is asked."""
+        self.open("store", "films", "entries", "plain")
+        self.click("Edit")
+        self.click("Cancel")
+        self.click("Edit")
+        self.page.get_by_label("Value as text").fill("saved")
+        self.click("Save")
+        expect(self.page.locator("pre.value")).to_have_text("saved")
+        self.click("Edit")
+        self.page.get_by_role("link", name="Stores").click()
+        expect(self.page.get_by_role("heading", name="Stores", level=1)).to_be_visible()
+        self.page.reload()
+        expect(self.page.get_by_role("heading", name="Stores", level=1)).to_be_visible()
+
+    def test_back_and_forward(self) -> None:
+        self.open("stores")
+        self.page.get_by_role("link", name="films").first.click()
+        heading = self.page.locator("main h1")
+        tree = self.page.get_by_role("tree", name="Keys")
+        tree.get_by_role("treeitem").filter(has_text="film/").locator(".verbatim").click()
+        expect(heading).to_have_text("film/")
+        tree.get_by_role("treeitem").filter(has_text="plain").click()
+        expect(heading).to_have_text("plain")
+        # Those that a key passes are one step.
+        tree.press("ArrowUp")
+        tree.press("ArrowDown")
+        tree.press("ArrowUp")
+        expect(heading).to_have_text("film/")
+        self.page.get_by_role("link", name="Indexes").click()
+        expect(heading).to_contain_text("Indexes of films")
+        for text in ["film/", "plain", "film/", "All entries"]:
+            self.page.go_back()
+            expect(heading).to_have_text(text)
+        self.page.go_back()
+        expect(heading).to_have_text("Stores")
+        for text in ["All entries", "film/", "plain"]:
+            self.page.go_forward()
+            expect(heading).to_have_text(text)
+        # A folder has an address, too.
+        self.page.go_back()
+        self.page.reload()
+        expect(heading).to_have_text("film/")
+        expect(self.page.get_by_text("500 entries that begin with film/")).to_be_visible()
+
+    def test_what_is_missing(self) -> None:
+        for key in ["missing", "..", "film/", "film/9999"]:
+            self.open("store", "films", "entries", key)
+            expect(self.page.get_by_role("alert")).to_contain_text("There is no entry with this key")
+        for part in ["entries", "find", "indexes", "watch"]:
+            self.open("store", "missing", part)
+            expect(self.page.get_by_role("alert")).to_contain_text("There is no store with the name missing")
+        expect(self.page.get_by_text("Loading")).to_have_count(0)
+        # It may be there a moment later.
+        self.open("store", "films", "entries", "missing")
+        with self.store() as store:
+            store.put("missing", b"found")
+        self.click("Try again")
+        expect(self.page.locator("pre.value")).to_have_text("found")
+
+    def test_messages_stay_with_their_page(self) -> None:
+        self.open("store", "films", "entries")
+        self.page.route("**/v1/**", lambda route: route.abort())
+        self.click("Load the keys again")
+        messages = self.page.locator(".message")
+        expect(messages.first).to_be_visible()
+        self.page.unroute("**/v1/**")
+        self.page.get_by_role("link", name="Find").click()
+        expect(self.page.get_by_label("Query", exact=True)).to_be_visible()
+        expect(messages).to_have_count(0)
+
+    def test_lists(self) -> None:
+        with self.store() as store:
+            store.delete_all()
+            store.put("list", [b"first", b"", "größer".encode(), b"\xff"])
+            store.put("many", [b"%d" % number for number in range(500)])
+            store.put("long list", [b"%d" % number for number in range(1_200)])
+        self.open("store", "films", "entries")
+        expect(self.page.get_by_role("option").filter(has_text="many")).to_contain_text("500 values: 0, 1, 2")
+        expect(self.page.get_by_role("option").filter(has_text="4 values")).to_contain_text("first, , größer, (binary) /w==")
+        self.open("store", "films", "entries", "long list")
+        elements = self.page.locator(".element")
+        expect(elements).to_have_count(500)
+        self.click("Show more: 700 are left")
+        self.click("Show more: 200 are left")
+        expect(elements).to_have_count(1_200)
+        expect(elements.last).to_have_text("1,2001199")
+        self.open("store", "films", "watch")
+        expect(self.page.get_by_text("Watching.")).to_be_visible()
+        with self.store() as store:
+            store.put("list", [b"first", b"second"])
+        expect(self.page.get_by_role("region", name="Changes")).to_contain_text("2 values: first, second")
+
     # Finds
 
     def find(self, query: str) -> None:
@@ -231,14 +375,14 @@ class PagesTests(ConsoleCase):
     def test_finds(self) -> None:
         self.open("store", "films", "find")
         self.find('{"selector": {"year": 1997, "rating": {"$gte": 5}}, "sort": [{"rating": "desc"}]}')
-        documents = self.page.get_by_role("region", name="Documents")
-        expect(documents.get_by_role("row")).to_have_count(8)
+        documents = self.page.get_by_role("grid", name="Documents")
+        expect(documents.get_by_role("row")).to_have_count(7)
         self.find('{"selector": {"rating": 3}, "limit": 10}')
         expect(self.page.locator(".results .summary")).to_contain_text("10 documents; examined")
-        first = documents.get_by_role("row").nth(1)
+        first = documents.get_by_role("row").first
         expect(first).to_contain_text("film/0003")
         self.click("Next page")
-        expect(documents.get_by_role("row").nth(1)).to_contain_text("film/0103")
+        expect(documents.get_by_role("row").first).to_contain_text("film/0103")
         rows = list(csv.reader(io.StringIO(self.saved(lambda: self.click("Save all matches as CSV")).decode())))
         self.assertEqual((len(rows), rows[0], rows[1]), (51, ["id", "title", "year", "rating"], ["film/0003", "Film 3", "1953", "3"]))
         lines = self.saved(lambda: self.click("Save all matches as lines of JSON")).decode().splitlines()
@@ -247,6 +391,43 @@ class PagesTests(ConsoleCase):
         expect(self.page.locator("article.document").first).to_contain_text('"title": "Film 103"')
         self.page.get_by_label("Earlier queries").select_option(index=2)
         expect(self.page.get_by_label("Query", exact=True)).to_have_value(re.compile('"year": 1997'))
+
+    def test_counts(self) -> None:
+        self.open("store", "films", "find")
+        self.find('{"selector": {"rating": 3}, "count": true}')
+        expect(self.page.locator(".results")).to_contain_text("50 documents match")
+        self.find('{"selector": {"rating": 99}, "count": true}')
+        expect(self.page.locator(".results")).to_contain_text("0 documents match")
+
+    def test_many_results(self) -> None:
+        """However many documents are found, only some are in the page, and each can be reached."""
+        total = 200_000
+        lines = [
+            json.dumps({"id": f"many/{number:06}", "revision": "1", "document": {"n": number, "text": "x" * 50}})
+            for number in range(total)
+        ]  # fmt: skip
+        result = {"result": {"found": total, "examinedDocuments": total, "examinedKeys": 0, "nanoseconds": 1, "revision": "1"}}
+        body = "\n".join([*lines, json.dumps(result), ""])
+        self.page.route("**/find", lambda route: route.fulfill(body=body, content_type="application/x-ndjson"))
+        self.open("store", "films", "find")
+        self.find('{"selector": {}, "limit": 200000}')
+        expect(self.page.locator(".results .summary")).to_contain_text("200,000 documents", timeout=120_000)
+        grid = self.page.get_by_role("grid", name="Documents")
+        rows = grid.get_by_role("row")
+        expect(rows.first).to_contain_text("many/000000")
+        self.assertTrue(rows.count() < 200)
+        grid.focus()
+        self.page.keyboard.press("End")
+        expect(rows.filter(has_text="many/199999")).to_contain_text("199999")
+        self.assertTrue(rows.count() < 200)
+        self.page.get_by_label("View of the results").select_option("json")
+        texts = self.page.locator("article.document")
+        expect(texts).to_have_count(50)
+        self.click("Show more", exact=False)
+        expect(texts).to_have_count(100)
+        self.page.get_by_label("View of the results").select_option("table")
+        rows.filter(has_text="many/000001").locator(".key").click()
+        expect(self.page.get_by_role("heading", name="many/000001")).to_be_visible()
 
     def test_errors_are_marked_at_their_place(self) -> None:
         self.open("store", "films", "find")
@@ -337,6 +518,15 @@ class PagesTests(ConsoleCase):
         self.assertEqual(chart.locator(".line").get_attribute("d"), path)
         self.click("Resume")
         expect(chart.locator(".line")).not_to_have_attribute("d", path)
+
+    def test_live_asks_seldom_for_what_is_costly(self) -> None:
+        self.open("live")
+        paths = []
+        self.page.on("request", lambda request: paths.append(request.url.rpartition("/")[2]))
+        self.page.reload()
+        with self.page.expect_response(lambda response: paths.count("stats") == 4, timeout=60_000):
+            pass
+        self.assertEqual((paths.count("slow-log"), paths.count("connections")), (1, 1))
 
     def test_servers_of_a_cluster(self) -> None:
         """With what the protocol's vector says, because this server has no database."""
@@ -455,7 +645,7 @@ class PagesTests(ConsoleCase):
                         self.open(*names)
                         if names[-1] == "find":
                             self.find('{"selector": {"year": {"$gt": 2000}}}')
-                            self.page.get_by_role("region", name="Documents").wait_for()
+                            self.page.get_by_role("grid", name="Documents").wait_for()
                         elif names[-1] == "live":
                             self.page.get_by_text("Slow log").wait_for()
                         self.page.wait_for_timeout(150)

@@ -48,7 +48,8 @@ export async function request(method, path, { headers = {}, body, signal, query 
   } catch {
     // Not from Larder: a proxy, for example.
   }
-  if (response.status === 401) {
+  // 429 with this code is about other wrong tokens, before this one.
+  if (response.status === 401 || (response.status === 429 && problem.code === "notPermitted")) {
     whenUnauthorized(token.get() || path === "session" ? problem.detail : undefined);
     token.set("");
   }
@@ -88,16 +89,9 @@ export async function* lines(response) {
 
 export const storePath = (store, ...rest) => ["stores", encodeURIComponent(store), ...rest].join("/");
 
-/// The path and the query of an entry. The names `.` and `..` mean something else in the path of a URL.
-function entry(store, key) {
-  if (key === "." || key === "..") return { path: storePath(store, "entry"), query: { key } };
-  return { path: storePath(store, "entries", encodeURIComponent(key)) };
-}
-
-function requestEntry(method, store, key, options) {
-  const { path, query } = entry(store, key);
-  return request(method, path, { ...options, query });
-}
+/// Sends a request about an entry. Its key is never a part of the path, which a proxy may change on the way.
+const requestEntry = (method, store, key, options) =>
+  request(method, storePath(store, "entry"), { ...options, query: { key } });
 
 /// What is known of an entry without its value.
 function facts(response) {

@@ -1,10 +1,11 @@
 // The entries of a store: a tree of keys by a delimiter, and beside it a table of the entries below a prefix, or an entry.
 
 import { get, pages, send, storePath } from "./api.js";
-import { button, field, formDialog, h, progressDialog, replace, report, say, verbatim } from "./dom.js";
-import { bytes, count, duration, things } from "./format.js";
+import { button, field, formDialog, h, mayDiscard, progressDialog, replace, report, say, verbatim } from "./dom.js";
+import { bytes, count, duration, things, valueText } from "./format.js";
 import { deleteQuestion, EntryView, newEntry } from "./entry.js";
 import { VirtualList } from "./list.js";
+import { may } from "./rights.js";
 import { exportEntries } from "./stores.js";
 
 /// The number of elements of a folder that one request asks for, and of entries of the table.
@@ -37,6 +38,9 @@ class KeyTree {
       }
       folder.isFull = folder.elements.length >= maxElements && !part.isComplete;
       folder.isComplete = part.isComplete || folder.isFull;
+    } catch (error) {
+      folder.failure = error.message;
+      throw error;
     } finally {
       folder.isLoading = false;
     }
@@ -60,8 +64,11 @@ class KeyTree {
 
   async toggle(folder, isOpen = !folder.isOpen) {
     folder.isOpen = isOpen;
-    if (isOpen && folder.elements.length === 0) await this.load(folder);
-    this.flatten();
+    try {
+      if (isOpen && folder.elements.length === 0) await this.load(folder);
+    } finally {
+      this.flatten();
+    }
   }
 }
 
@@ -70,7 +77,7 @@ class EntryTable {
   /// The number of parts that are kept.
   static maxParts = 30;
 
-  constructor(store, prefix, { select, open, deleteKey }) {
+  constructor(store, prefix, { open, deleteKey }) {
     Object.assign(this, { store, prefix });
     this.total = 0;
     this.parts = new Map();
@@ -94,7 +101,17 @@ class EntryTable {
       ["Key", "Size", "Revision", "Expires in", "Value"].map((name) => h("span", {}, name))), this.list.element);
   }
 
+  /// Counts the entries, and shows them, or why they can't be shown.
   async load() {
+    try {
+      await this.#load();
+    } catch (error) {
+      replace(this.heading, verbatim(error.message));
+      throw error;
+    }
+  }
+
+  async #load() {
     const { count: total } = await get(storePath(this.store, "count"), { prefix: this.prefix }, this.controller.signal);
     this.total = total;
     const which = this.prefix ? [" that begin with ", verbatim(this.prefix)] : null;
@@ -117,12 +134,11 @@ class EntryTable {
     const entry = this.#entry(index);
     const row = h("div", { class: "columns-of-row", role: "option" });
     if (!entry) return replace(row, h("span", { class: "faint" }, "…")) && row;
-    const value = entry.value ?? (entry.valueBase64 === undefined ? "" : `(binary) ${entry.valueBase64}`);
     replace(row,
       h("span", { class: "key", click: () => this.open(entry.key) }, verbatim(entry.key)),
       h("span", { class: "number" }, bytes(entry.size)), h("span", { class: "number" }, entry.revision),
       h("span", { class: "number" }, entry.expiresInMilliseconds ? duration(entry.expiresInMilliseconds) : "–"),
-      h("span", {}, verbatim(value.slice(0, 200), { class: "faint" })));
+      h("span", {}, verbatim(valueText(entry, 200), { class: "faint" })));
     return row;
   }
 
@@ -174,31 +190,40 @@ async function deleteBelow(store, prefix) {
   }
 }
 
-export function browsePage({ store, prefix: readablePrefix, rest: [key], remember, storesDidChange }) {
+/// The name in the address of a folder, before its prefix.
+const folderName = "below";
+
+/// The place in a store that the end of an address names: an entry, or the entries below a prefix.
+const placeOf = ([name, prefix]) => (name === folderName && prefix !== undefined ? { prefix } : { key: name });
+
+export function browsePage({ store, prefix: readablePrefix, rest, remember, storesDidChange }) {
   const detail = h("div", { class: "detail" });
   const prefixInput = h("input", {
     type: "search", value: readablePrefix, placeholder: "Prefix", "aria-label": "Prefix of keys", spellcheck: "false",
     "data-shortcut": "/",
-    change: () => startTree(),
+    change: () => restart(),
   });
   const delimiterInput = h("input", {
     class: "delimiter", value: "/", maxlength: 16, spellcheck: "false", "aria-label": "Delimiter of folders",
     title: "What ends the name of a folder: / or :, for example. Empty for none.",
-    change: () => startTree(),
+    change: () => restart(),
   });
   const element = h("section", { class: "browse" });
   let tree = null;
   let view = null;
+  /// What is shown: `{key}`, or `{prefix}`.
+  let place = {};
+  let cameByKey = false;
 
   const list = new VirtualList({
     label: "Keys", role: "tree", rowHeight: 28,
     count: () => tree?.nodes.length ?? 0,
     row: (index) => row(tree.nodes[index]),
-    didSelect: (index) => show(tree.nodes[index]),
+    didSelect: (index, isByKey) => show(tree.nodes[index], isByKey),
     open: (index) => {
       const node = tree.nodes[index];
       if (node.prefix !== undefined) tree.toggle(node).catch(report);
-      else if (node.key !== undefined) showEntry(node.key, true);
+      else if (node.key !== undefined) visit(node, { isFocused: true }).catch(report);
     },
     didPressKey: (event, index) => press(event.key, tree.nodes[index]),
   });
@@ -206,9 +231,10 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
   function row(node) {
     if (node.more) {
       // What can be seen is wanted.
-      if (!node.more.isFull) tree.load(node.more).catch(report);
-      const text = node.more.isFull ? `Only ${count(maxElements)} are shown here; the table has all` : "Loading…";
-      return indent(h("div", { role: "treeitem", "aria-level": node.level, class: "faint" }, text), node.level);
+      const { isFull, failure } = node.more;
+      if (!isFull && !failure) tree.load(node.more).catch(report);
+      const text = isFull ? `Only ${count(maxElements)} are shown here; the table has all` : failure ?? "Loading…";
+      return indent(h("div", { role: "treeitem", "aria-level": node.level, class: "faint" }, verbatim(text)), node.level);
     }
     const name = node.prefix ?? node.key;
     const shown = name.slice(node.parent.prefix.length);
@@ -242,7 +268,7 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
       const index = tree.nodes.indexOf(folder);
       if (node.isOpen) tree.toggle(node, false);
       list.select(index);
-    } else if (key === "Delete") {
+    } else if (key === "Delete" && may("write", store, node.prefix ?? node.key)) {
       (node.prefix !== undefined ? removeBelow(node.prefix) : removeEntry(node.key, node.revision)).catch(report);
     } else {
       return false;
@@ -250,9 +276,27 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
     return true;
   }
 
-  function show(node) {
-    if (node.prefix !== undefined) showTable(node.prefix);
-    else if (node.key !== undefined) showEntry(node.key);
+  function show(node, isByKey) {
+    // Whoever moves by keys passes many rows, which are one step in the browser's history.
+    if (!node.more) visit(node, { isStep: !(isByKey && cameByKey), isByKey }).catch(report);
+  }
+
+  /// Shows a place, unless it would lose something that the user wants to keep.
+  /// - isStep: Whether the browser's history gets another entry.
+  /// - isByKey: Whether a key has selected it.
+  /// - isAsked: Whether the user has been asked.
+  async function visit({ key, prefix }, { isStep = true, isAsked = false, isFocused = false, isByKey = false } = {}) {
+    if (!isAsked && view?.hasChanges && !(await mayDiscard())) {
+      list.selected = tree.nodes.findIndex((node) => node.key !== undefined && node.key === place.key);
+      return list.refresh();
+    }
+    const rest = key !== undefined ? [key] : prefix === readablePrefix ? [] : [folderName, prefix];
+    const isSame = key !== undefined ? key === place.key : prefix === place.prefix;
+    remember(rest, isStep && !isSame);
+    place = key !== undefined ? { key } : { prefix };
+    cameByKey = isByKey;
+    if (key !== undefined) showEntry(key, isFocused);
+    else showTable(prefix);
   }
 
   function use(next) {
@@ -262,26 +306,26 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
   }
 
   function showTable(prefix) {
-    remember();
     const table = new EntryTable(store, prefix, {
-      open: (key) => showEntry(key, true),
-      deleteKey: (key, revision) => removeEntry(key, revision).catch(report),
+      open: (key) => visit({ key }, { isFocused: true }).catch(report),
+      deleteKey: (key, revision) => may("write", store, key) && removeEntry(key, revision).catch(report),
     });
     use(table);
+    const mayWrite = may("write", store, prefix);
     table.element.prepend(h("div", { class: "heading" },
       h("h1", {}, prefix ? verbatim(prefix) : "All entries"),
-      button("New entry…", async () => {
+      mayWrite ? button("New entry…", async () => {
         const key = await newEntry(store, prefix);
         if (key) await didWrite(key);
-      }, { class: "primary" }),
+      }, { class: "primary" }) : null,
       button("Save as lines…", () => exportEntries(store, prefix)),
-      button("Delete…", () => removeBelow(prefix), { class: "danger", "aria-label": "Delete these entries" })));
+      mayWrite
+        ? button("Delete…", () => removeBelow(prefix), { class: "danger", "aria-label": "Delete these entries" }) : null));
     table.load().catch(report);
     element.classList.remove("shows-entry");
   }
 
-  function showEntry(key, isOpened = false) {
-    remember(key);
+  function showEntry(key, isFocused) {
     const entry = new EntryView(store, key, {
       didDelete: () => didDelete(key),
       didLoad: (facts) => {
@@ -290,15 +334,15 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
         list.refresh();
       },
       didWrite: () => storesDidChange(),
-      back: () => {
-        showTable(prefixInput.value);
+      back: async () => {
+        await visit({ prefix: prefixInput.value });
         list.element.focus();
       },
     });
     use(entry);
     element.classList.add("shows-entry");
     entry.load().catch(report);
-    if (isOpened) entry.focus();
+    if (isFocused) entry.focus();
   }
 
   async function removeEntry(key, revision) {
@@ -319,14 +363,22 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
   }
 
   async function didWrite(key) {
-    await startTree();
-    showEntry(key, true);
+    await Promise.all([startTree(), visit({ key }, { isFocused: true })]);
     storesDidChange().catch(report);
   }
 
+  /// Shows the keys and the entries as they are now, after something was deleted.
   function refresh() {
     startTree().catch(report);
+    visit({ prefix: place.prefix ?? prefixInput.value }, { isStep: false, isAsked: true }).catch(report);
     storesDidChange().catch(report);
+  }
+
+  /// Shows the keys and the entries below another prefix, or with another delimiter.
+  async function restart() {
+    if (view?.hasChanges && !(await mayDiscard())) return;
+    visit({ prefix: prefixInput.value }, { isStep: place.key !== undefined, isAsked: true }).catch(report);
+    await startTree();
   }
 
   async function startTree() {
@@ -335,14 +387,19 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
     list.selected = -1;
     list.element.scrollTop = 0;
     list.refresh();
-    showTable(prefixInput.value);
     await tree.load(tree.root);
+  }
+
+  /// Shows what the end of an address names.
+  function go(rest) {
+    const { key, prefix = readablePrefix } = placeOf(rest);
+    visit({ key, prefix: key === undefined ? prefix : undefined }, { isStep: false, isAsked: true }).catch(report);
   }
 
   replace(element,
     h("div", { class: "keys" },
       h("div", { class: "toolbar" }, prefixInput, delimiterInput,
-        button("↻", startTree, { class: "plain", "aria-label": "Load the keys again" })),
+        button("↻", restart, { class: "plain", "aria-label": "Load the keys again" })),
       list.element),
     detail);
   return {
@@ -351,9 +408,13 @@ export function browsePage({ store, prefix: readablePrefix, rest: [key], remembe
       list.close();
       view?.close?.();
     },
+    get hasChanges() {
+      return view?.hasChanges === true;
+    },
+    go,
     didAppear: () => {
       startTree().catch(report);
-      if (key !== undefined) showEntry(key);
+      go(rest);
     },
   };
 }

@@ -1,5 +1,8 @@
 // Elements of the page. Text from outside becomes text nodes only.
 
+import { count } from "./format.js";
+import { marked } from "./text.js";
+
 const events = new Set(["click", "input", "change", "submit", "keydown", "scroll", "close"]);
 
 /// Makes an element. A property is an event's listener, a property of the element, or an attribute; null and false leave it
@@ -44,9 +47,25 @@ export function replace(element, ...children) {
   return element;
 }
 
-/// Text from outside, shown as it is: its direction doesn't leak into what is around it.
+/// One line of text from outside, with marks on what can't be seen. Its direction doesn't leak into what is around it.
 export function verbatim(text, properties = {}) {
-  return h("bdi", { ...properties, class: `verbatim ${properties.class ?? ""}` }, text);
+  return h("bdi", { ...properties, class: `verbatim ${properties.class ?? ""}` }, marked(text));
+}
+
+/// Elements of which only some are made at once, so that there may be any number.
+/// - make: Returns the element of an item.
+export function inParts(items, size, make) {
+  let end = 0;
+  const more = button("", () => show(), { class: "more" });
+  const element = h("div", {}, more);
+  const show = () => {
+    more.before(...items.slice(end, end + size).map(make));
+    end = Math.min(items.length, end + size);
+    if (end === items.length) more.remove();
+    else replace(more, `Show more: ${count(items.length - end)} are left`);
+  };
+  show();
+  return element;
 }
 
 /// A button. Its action may be asynchronous: it can't be started again meanwhile, and failures are reported.
@@ -121,6 +140,12 @@ export function messageArea() {
   return messages;
 }
 
+/// How long messages are shown, in milliseconds.
+const lifetimes = { note: 6_000, error: 20_000 };
+
+/// Removes the messages of a page that the user leaves.
+export const clearMessages = () => messages?.replaceChildren();
+
 export function say(text, kind = "note") {
   if (!messages) return;
   const message = h(
@@ -128,7 +153,7 @@ export function say(text, kind = "note") {
     button("×", () => message.remove(), { class: "plain", "aria-label": "Close this message" }));
   messages.append(message);
   while (messages.children.length > 4) messages.firstChild.remove();
-  if (kind === "note") setTimeout(() => message.remove(), 6000);
+  setTimeout(() => message.remove(), lifetimes[kind]);
 }
 
 export function report(error) {
@@ -148,6 +173,7 @@ export function dialog(title, content) {
     idCount += 1;
     const element = h("dialog", {
       "aria-labelledby": `dialog-${idCount}`,
+      input: () => (element.dataset.touched = ""),
       close: () => {
         element.remove();
         before?.isConnected && before.focus();
@@ -181,7 +207,7 @@ export function formDialog(title, fields, label, action, properties = {}) {
           try {
             close((await action()) ?? true);
           } catch (error) {
-            replace(failure, error.message);
+            replace(failure, verbatim(error.message));
             submit.disabled = false;
           }
         },
@@ -190,6 +216,13 @@ export function formDialog(title, fields, label, action, properties = {}) {
       h("div", { class: "actions" }, button("Cancel", () => close()), submit));
   });
 }
+
+/// Whether something was typed into a dialog that is open.
+export const hasTouchedDialog = () => document.querySelector("dialog[data-touched]") !== null;
+
+/// Asks whether changes that were not saved may be lost.
+export const mayDiscard = async () =>
+  (await confirmation("Unsaved changes", "You have changed something that isn't saved. Leave, and lose it?", "Discard")) === true;
 
 /// Asks whether something is to be done that can't be undone.
 export function confirmation(title, text, label) {

@@ -2,15 +2,19 @@
 // another one.
 
 import { deleteEntry, readValue, writeValue } from "./api.js";
-import { button, field, formDialog, h, replace, save, say, select, verbatim } from "./dom.js";
+import { button, field, formDialog, h, inParts, replace, save, say, select, verbatim } from "./dom.js";
 import * as format from "./format.js";
 import { highlighted } from "./highlight.js";
 import { formatted, parse } from "./json.js";
+import { may } from "./rights.js";
+import { marked, marks } from "./text.js";
 
 /// The size of the part of a value that is shown at once, in bytes.
 const partSize = 64 << 10;
 /// The maximum size of a value that is edited, in bytes.
 const maxEditedSize = 4 << 20;
+/// The number of values of a list that are shown at once.
+const elementsSize = 500;
 
 const views = [["text", "Text"], ["json", "JSON"], ["hex", "Hex"], ["base64", "Base64"]];
 
@@ -88,6 +92,9 @@ export class EntryView {
   constructor(store, key, { didDelete, didLoad, didWrite, back }) {
     Object.assign(this, { store, key, didDelete, didLoad, didWrite, back });
     this.controller = new AbortController();
+    this.mayWrite = may("write", store, key);
+    /// The text area in which the value is changed, and the text that isn't a change; null if there is none.
+    this.editor = null;
     this.content = h("div", { class: "content" });
     this.facts = h("p", { class: "facts" }, "Loading…");
     this.tools = h("div", { class: "toolbar" });
@@ -106,8 +113,27 @@ export class EntryView {
     this.element.querySelector("h1").focus({ preventScroll: true });
   }
 
-  /// Loads a part of the value, and shows it.
+  /// Whether something was changed, and not saved.
+  get hasChanges() {
+    return this.editor !== null && this.editor.area.value !== this.editor.saved;
+  }
+
+  /// Loads a part of the value, and shows it, or why there is none.
   async load(start = 0) {
+    try {
+      await this.#load(start);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.editor = null;
+      const isMissing = error.code === "notFound";
+      replace(this.facts);
+      replace(this.tools, button("Try again", () => this.load(start)));
+      replace(this.content, h("p", { class: "failure", role: "alert" },
+        isMissing ? "There is no entry with this key. It may have been deleted, or have expired." : verbatim(error.message)));
+    }
+  }
+
+  async #load(start) {
     this.entry = await readValue(this.store, this.key, start, partSize, this.controller.signal);
     const { bytes, size, revision } = this.entry;
     this.didLoad({ size, revision });
@@ -119,17 +145,21 @@ export class EntryView {
   }
 
   get possibleViews() {
-    if (this.entry.isList) return ["hex"];
+    if (this.entry.isList) return [];
     if (this.text === null) return ["hex", "base64"];
     return this.isWhole ? ["text", "json", "hex", "base64"] : ["text", "hex", "base64"];
   }
 
   show() {
+    this.editor = null;
     const { revision, expiresIn, isList, size, bytes, start } = this.entry;
+    const elements = isList ? format.listElements(bytes) : [];
     replace(this.facts,
-      format.bytes(size), " · revision ", h("span", { class: "revision" }, revision),
-      expiresIn === null ? " · doesn't expire" : ` · expires in ${format.duration(expiresIn)}`,
-      isList ? " · a list of values" : null);
+      isList
+        ? `A list of ${format.things(elements.length, "value")}, ${format.bytes(elements.reduce((sum, { length }) => sum + length, 0))}`
+        : format.bytes(size),
+      " · revision ", h("span", { class: "revision" }, revision),
+      expiresIn === null ? " · doesn't expire" : ` · expires in ${format.duration(expiresIn)}`);
     const menu = select(views.filter(([name]) => this.possibleViews.includes(name)), this.view, {
       "aria-label": "View",
       change: () => {
@@ -139,17 +169,19 @@ export class EntryView {
       },
     });
     const canEdit = !isList && size <= maxEditedSize;
-    replace(this.tools, menu,
+    const changes = !this.mayWrite ? [] : [
       button("Edit", () => this.edit(), {
         class: "primary", disabled: !canEdit, title: canEdit ? null : "Too large, or a list: upload a file instead",
       }),
       button("Expiry…", () => this.changeExpiry(), { disabled: isList }),
-      button("Download", () => this.download()),
       button("Upload…", () => this.upload()),
+    ];
+    replace(this.tools, isList ? null : menu, changes,
+      button("Download", () => this.download(), { disabled: isList, title: isList ? "“larder get” saves lists" : null }),
       button("Reload", () => this.load(start)),
-      button("Delete…", async () => {
+      this.mayWrite ? button("Delete…", async () => {
         if (await deleteQuestion(this.store, this.key, revision)) this.didDelete();
-      }, { class: "danger" }));
+      }, { class: "danger" }) : null);
     const pager = this.isWhole ? null : h("div", { class: "toolbar pager" },
       button("◀", () => this.load(Math.max(0, start - partSize)), {
         disabled: start === 0, "aria-label": "Previous part",
@@ -158,14 +190,15 @@ export class EntryView {
       button("▶", () => this.load(start + partSize), {
         disabled: start + bytes.length >= size, "aria-label": "Next part",
       }));
-    replace(this.content, pager, isList && this.isWhole ? this.#elements() : null, this.#value());
+    replace(this.content, pager, isList ? this.#list(elements) : this.#value());
   }
 
-  #elements() {
-    return h("ol", { class: "elements" }, format.listElements(this.entry.bytes).slice(0, 1000).map((element) => {
+  #list(elements) {
+    return inParts([...elements.entries()], elementsSize, ([index, element]) => {
       const text = format.text(element);
-      return h("li", {}, verbatim(text ?? format.hexDigits(element)));
-    }));
+      return h("div", { class: "element" }, h("span", { class: "count" }, format.count(index + 1)),
+        h("pre", { class: "value wrapped" }, text === null ? format.hex(element) : marked(text, false)));
+    });
   }
 
   #value() {
@@ -179,10 +212,10 @@ export class EntryView {
       try {
         return highlighted(parse(this.text), this.text, properties);
       } catch (error) {
-        return [h("p", { class: "failure" }, `This is not JSON: ${error.message}.`), h("pre", wrapped, this.text)];
+        return [h("p", { class: "failure" }, `This is not JSON: ${error.message}.`), h("pre", wrapped, marked(this.text, false))];
       }
     }
-    return h("pre", wrapped, this.text);
+    return h("pre", wrapped, marked(this.text, false));
   }
 
   async #wholeValue() {
@@ -223,7 +256,7 @@ export class EntryView {
       } catch (error) {
         if (error.code === "conditionFailed") return this.#showConflict(area.value, view, base);
         if (error.start !== undefined) area.setSelectionRange(error.start, error.end);
-        return replace(failure, error.message);
+        return replace(failure, verbatim(error.message));
       }
       say("Saved.");
       this.didWrite();
@@ -231,8 +264,13 @@ export class EntryView {
     };
     const saveButton = button("Save", () => write({ revision: base.revision }), { class: "primary" });
     const hint = h("span", { class: "hint" }, `${view}; Ctrl Enter saves`);
+    const codes = marks(text);
+    const some = codes.slice(0, 20).join(", ");
     replace(this.tools, saveButton, button("Cancel", () => this.show()), hint);
-    replace(this.content, failure, area);
+    replace(this.content, failure, area, codes.length === 0 ? null : h("p", { class: "hint" },
+      `Not seen here, or like other letters: ${some}${codes.length > 20 ? " and others" : ""}`));
+    // The area may write line breaks in another way.
+    this.editor = { area, saved: area.value };
     area.focus();
     area.setSelectionRange(0, 0);
   }
@@ -263,7 +301,7 @@ export class EntryView {
           await writeValue(this.store, this.key, decode(mine.value, view), { expiresIn: base.expiresIn, condition });
         } catch (error) {
           if (error.code === "conditionFailed") return this.#showConflict(mine.value, view, base);
-          return replace(failure, error.message);
+          return replace(failure, verbatim(error.message));
         }
         say("Saved your version.");
         this.didWrite();
@@ -278,7 +316,8 @@ export class EntryView {
       h("p", { class: "failure", role: "alert" }, `${what} Nothing was saved.`), failure,
       h("div", { class: "versions" },
         h("div", {}, h("h2", {}, "Your version"), mine),
-        h("div", {}, h("h2", {}, "The other version"), h("pre", otherVersion, theirs))));
+        h("div", {}, h("h2", {}, "The other version"), h("pre", otherVersion, marked(theirs, false)))));
+    this.editor = { area: mine, saved: null };
     mine.focus();
   }
 

@@ -1,18 +1,26 @@
 // Finds of documents: a query with its errors at their places, the plan, and the results.
 
 import { lines, send, sendText, storePath } from "./api.js";
-import { button, cell, h, progressDialog, replace, rowHeading, save, say, select, table, verbatim } from "./dom.js";
-import { csvField, duration, things } from "./format.js";
+import { button, h, inParts, progressDialog, replace, save, say, select, verbatim } from "./dom.js";
+import { beginning, count, csvField, duration, things } from "./format.js";
 import { formatted, nodeAt, parse, placeOf, textOf } from "./json.js";
 import { operators, queryFlaw } from "./selectors.js";
 import { highlighted } from "./highlight.js";
+import { VirtualList } from "./list.js";
 import { planView } from "./plan.js";
+import { may } from "./rights.js";
 
 const example = `{
   "selector": {},
   "limit": 25
 }`;
 const maxHistory = 50;
+/// The maximum size of the documents that are shown, in characters. CSV and NDJSON have all of them.
+const maxShownSize = 128 << 20;
+/// The number of members that have columns, and of documents that are shown at once as JSON.
+const maxColumns = 100;
+const textsSize = 50;
+const rowHeight = 30;
 
 const historyName = (store) => `larder-history-${store}`;
 
@@ -73,7 +81,7 @@ class QueryEditor {
 
   /// - flaw: `{message, start, end}`, or null.
   mark(flaw) {
-    replace(this.flaw, flaw?.message);
+    replace(this.flaw, flaw && verbatim(flaw.message));
     this.area.setAttribute("aria-invalid", flaw ? "true" : "false");
     if (!flaw) return replace(this.marks, this.text, "\n");
     const [start, end] = [Math.min(flaw.start, this.text.length), Math.max(flaw.end, flaw.start + 1)];
@@ -115,43 +123,106 @@ function withMembers(text, members) {
   return `{${[...kept, ...added].join(",")}}`;
 }
 
-/// Reads a page of documents, whose numbers stay as they are written.
-async function find(store, query, signal) {
-  const response = await sendText(storePath(store, "find"), query, { headers: { Accept: "application/x-ndjson" }, signal });
+/// A document that was found, as its line in the response. It is parsed when it is needed, because there may be many.
+class FoundDocument {
+  constructor(line, id) {
+    this.line = line;
+    this.id = id ?? "(not UTF-8)";
+  }
+
+  /// The document in its line, whose numbers stay as they are written.
+  get node() {
+    return nodeAt(parse(this.line), "document");
+  }
+
+  get text() {
+    const { start, end } = this.node;
+    return this.line.slice(start, end);
+  }
+
+  /// Returns what it has as members.
+  values(names) {
+    const { node } = this;
+    return names.map((name) => textOf(nodeAt(node, name), this.line));
+  }
+}
+
+/// Reads documents.
+/// - maxSize: The number of characters after which no more are read.
+/// - Returns: The documents, the names of their members in the order of their first occurrence, and the result, which is
+///   null if no more were read.
+async function find(store, query, { signal, maxSize = Infinity, didRead } = {}) {
+  const stop = new AbortController();
+  const signals = AbortSignal.any(signal ? [signal, stop.signal] : [stop.signal]);
+  const headers = { Accept: "application/x-ndjson" };
+  const response = await sendText(storePath(store, "find"), query, { headers, signal: signals });
   const documents = [];
+  const names = new Set();
+  let size = 0;
   for await (const line of lines(response)) {
-    const root = parse(line);
-    if (nodeAt(root, "error")) throw new Error(JSON.parse(line).error.detail);
-    if (nodeAt(root, "result")) return { documents, result: JSON.parse(line).result };
-    const [id, document] = [nodeAt(root, "id"), nodeAt(root, "document")];
-    documents.push({ id: id?.value ?? "(not UTF-8)", text: line.slice(document.start, document.end), node: document, line });
+    const { id, document, result, error } = JSON.parse(line);
+    if (error) throw new Error(error.detail);
+    if (result) return { documents, names: [...names], result };
+    if (typeof document === "object" && !Array.isArray(document)) for (const name in document) names.add(name);
+    documents.push(new FoundDocument(line, id));
+    didRead?.(documents.length);
+    size += line.length;
+    if (size > maxSize) {
+      stop.abort();
+      return { documents, names: [...names], result: null };
+    }
   }
   throw new Error("The response has no end.");
 }
 
-/// The members of the documents, in the order of their first occurrence.
-function columnsOf(documents) {
-  const names = new Set();
-  for (const { node } of documents) for (const { name } of node.members ?? []) names.add(name);
-  return [...names];
+function csvLine(fields) {
+  // A text that a spreadsheet would take for a formula isn't changed: the file is data.
+  return `${fields.map(csvField).join(",")}\r\n`;
 }
 
-const valueOf = ({ node, line }, name) => textOf(nodeAt(node, name), line);
-
-function csv(documents) {
-  const columns = columnsOf(documents);
-  // A text that a spreadsheet would take for a formula isn't changed: the file is data.
-  const rows = documents.map((document) => [document.id, ...columns.map((name) => valueOf(document, name))]);
-  return [["id", ...columns], ...rows].map((row) => row.map(csvField).join(",")).join("\r\n");
+/// A table of which only the rows that can be seen are in the page.
+/// - openEntry: Called with the key of a document.
+function documentTable(documents, names, openEntry) {
+  const shown = names.slice(0, maxColumns);
+  const style = `minmax(12rem, 1fr) repeat(${shown.length}, minmax(9rem, 1fr))`;
+  const cells = (row, role, contents) => {
+    row.style.gridTemplateColumns = style;
+    row.append(...contents.map((content) => h("span", { role }, content)));
+    return row;
+  };
+  const head = cells(h("div", { class: "document-row head", "aria-hidden": "true" }), null, ["id", ...shown.map((name) => verbatim(name))]);
+  const list = new VirtualList({
+    label: "Documents", role: "grid", rowHeight, count: () => documents.length,
+    row: (index) => {
+      const { id } = documents[index];
+      return cells(h("div", { class: "document-row", role: "row", "aria-rowindex": index + 1 }), "gridcell", [
+        h("span", { class: "key", click: () => openEntry(id) }, verbatim(id)),
+        ...documents[index].values(shown).map((value) => verbatim(beginning(value, 300))),
+      ]);
+    },
+    open: (index) => openEntry(documents[index].id),
+    didScroll: () => (head.scrollLeft = list.element.scrollLeft),
+  });
+  list.element.setAttribute("aria-rowcount", documents.length);
+  list.element.style.height = `${documents.length * rowHeight + 20}px`;
+  const rest = names.length - shown.length;
+  const hint = rest > 0 ? h("p", { class: "hint" }, `${things(rest, "more member")} are shown as JSON only.`) : null;
+  return { close: () => list.close(), element: h("div", { class: "documents" }, head, list.element, hint) };
 }
 
 export function findPage({ store, open }) {
   const results = h("div", { class: "results" });
+  const progress = h("span", { class: "hint", role: "status" });
+  const controller = new AbortController();
+  const draftName = `larder-query-${store}`;
   let view = "table";
   let last = null;
+  let shownTable = null;
 
   const run = () => runButton.click();
-  const editor = new QueryEditor(history(store)[0] ?? example, { run });
+  const editor = new QueryEditor(sessionStorage.getItem(draftName) ?? history(store)[0] ?? example, {
+    run, didChange: () => sessionStorage.setItem(draftName, editor.text),
+  });
   const runButton = button("Run", () => start(), { class: "primary" });
 
   /// Sends something with the query, and marks an error at its place.
@@ -170,12 +241,19 @@ export function findPage({ store, open }) {
 
   async function start(bookmark) {
     const query = editor.text;
-    const page = await tried(() => find(store, withMembers(query, { bookmark })));
+    const page = await tried(() => find(store, withMembers(query, { bookmark }), {
+      signal: controller.signal, maxSize: maxShownSize, didRead: showProgress,
+    }));
+    replace(progress);
     if (!page) return;
     addToHistory(store, query);
     showHistory();
     last = { query, ...page };
     showResults();
+  }
+
+  function showProgress(total) {
+    if (total % 10_000 === 0) replace(progress, `${things(total, "document")} so far`);
   }
 
   async function explain() {
@@ -186,7 +264,7 @@ export function findPage({ store, open }) {
     showHistory();
     replace(results, planView(plan, {
       hasSort: nodeAt(parse(query), "sort") !== undefined,
-      createIndex: async (index) => {
+      createIndex: !may("admin", store) ? null : async (index) => {
         const { name } = await send("POST", storePath(store, "indexes"), index);
         say(`The index ${name} is being built.`);
         await explain();
@@ -195,7 +273,7 @@ export function findPage({ store, open }) {
   }
 
   function showResults() {
-    const { documents, result } = last;
+    const { documents, names, result } = last;
     const menu = select([["table", "Table"], ["json", "JSON"]], view, {
       "aria-label": "View of the results",
       change: () => {
@@ -203,39 +281,43 @@ export function findPage({ store, open }) {
         showResults();
       },
     });
-    const examined = `${things(result.examinedDocuments, "document")} and ${things(result.examinedKeys, "key")} of indexes`;
-    const isWasteful = result.examinedDocuments > 1000 && result.examinedDocuments > 20 * (documents.length + 1);
+    shownTable?.close();
+    shownTable = null;
+    const isCount = result !== null && nodeAt(parse(last.query), "count")?.value === true;
+    const found = isCount ? result.found : documents.length;
+    const isWasteful = result && result.examinedDocuments > 1000 && result.examinedDocuments > 20 * (found + 1);
     const warning = h("p", { class: "warning" }, "This has read far more documents than it has found. ",
       button("Explain", explain, { class: "plain" }));
-    const shown = view === "table" ? documentTable(documents) : texts(documents);
+    const summary = h("p", { class: "summary", role: "status" }, result
+      ? [isCount ? h("strong", {}, count(found), found === 1 ? " document matches" : " documents match") : things(found, "document"),
+        `; examined ${things(result.examinedDocuments, "document")} and ${things(result.examinedKeys, "key")} of indexes in `,
+        duration(result.nanoseconds / 1e6)]
+      : `The first ${things(found, "document")}. There are more, which don't fit here: CSV and NDJSON have all, a limit fewer.`);
+    if (isCount) return replace(results, h("div", { class: "toolbar" }, summary), isWasteful ? warning : null);
+    if (view === "table" && documents.length > 0) shownTable = documentTable(documents, names, openEntry);
+    const shown = shownTable?.element ?? texts(documents);
     replace(results,
       h("div", { class: "toolbar" },
-        h("p", { class: "summary", role: "status" },
-          `${things(documents.length, "document")}; examined ${examined} in ${duration(result.nanoseconds / 1e6)}`),
+        summary,
         menu,
         button("CSV", () => saveAll("csv"), { "aria-label": "Save all matches as CSV" }),
         button("NDJSON", () => saveAll("ndjson"), { "aria-label": "Save all matches as lines of JSON" }),
-        result.bookmark ? button("Next page", () => start(result.bookmark)) : null),
+        result?.bookmark ? button("Next page", () => start(result.bookmark)) : null),
       isWasteful ? warning : null, documents.length === 0 ? h("p", { class: "hint" }, "No documents match.") : shown);
   }
 
-  function documentTable(documents) {
-    const columns = columnsOf(documents);
-    const rows = documents.map((document) => h("tr", {}, rowHeading(entryLink(document.id)),
-      columns.map((name) => cell(verbatim(valueOf(document, name).slice(0, 300))))));
-    return table("Documents", ["id", ...columns.map((name) => verbatim(name))], h("tbody", {}, rows));
-  }
+  const openEntry = (id) => open(["store", store, "entries", id]);
 
   function entryLink(id) {
     const follow = (event) => {
       event.preventDefault();
-      open(["store", store, "entries", id]);
+      openEntry(id);
     };
     return h("a", { href: "#", click: follow }, verbatim(id));
   }
 
   function texts(documents) {
-    return documents.map((document) => h("article", { class: "document" },
+    return inParts(documents, textsSize, (document) => h("article", { class: "document" },
       h("h3", {}, entryLink(document.id)),
       highlighted(document.node, document.line)));
   }
@@ -243,20 +325,35 @@ export function findPage({ store, open }) {
   /// Saves all matches, page by page.
   async function saveAll(kind) {
     const query = last.query;
-    const all = await progressDialog("Save the results", async (show, signal) => {
-      const all = [];
-      let bookmark;
-      do {
-        const page = await find(store, withMembers(query, { bookmark, limit: 1000 }), signal);
-        for (const document of page.documents) all.push(document);
-        bookmark = page.result.bookmark;
-        show(things(all.length, "document"));
-      } while (bookmark);
-      return all;
+    const isCSV = kind === "csv";
+    const { parts, total } = await progressDialog("Save the results", async (show, signal) => {
+      const parts = [];
+      const all = new Set();
+      let total = 0;
+      for await (const { documents, names } of matches(query, signal)) {
+        for (const name of names) all.add(name);
+        // A blob may be on the disk.
+        parts.push(isCSV ? documents : new Blob(documents.map(({ text }) => `${text}\n`)));
+        total += documents.length;
+        show(things(total, "document"));
+      }
+      if (!isCSV) return { parts, total };
+      const columns = [...all];
+      return { total, parts: [csvLine(["id", ...columns]), ...parts.map((documents) =>
+        new Blob(documents.map((document) => csvLine([document.id, ...document.values(columns)]))))] };
     });
-    const text = kind === "csv" ? csv(all) : all.map(({ text }) => `${text}\n`).join("");
-    save(`${store}.${kind}`, new Blob([text], { type: kind === "csv" ? "text/csv" : "application/x-ndjson" }));
-    say(`Saved ${things(all.length, "document")}.`);
+    save(`${store}.${kind}`, new Blob(parts, { type: isCSV ? "text/csv" : "application/x-ndjson" }));
+    say(`Saved ${things(total, "document")}.`);
+  }
+
+  /// Yields all documents that match, in pages.
+  async function* matches(query, signal) {
+    let bookmark;
+    do {
+      const page = await find(store, withMembers(query, { bookmark, limit: 1000 }), { signal });
+      yield page;
+      bookmark = page.result.bookmark;
+    } while (bookmark);
   }
 
   const historyMenu = h("select", {
@@ -286,8 +383,12 @@ export function findPage({ store, open }) {
         button("Format", () => {
           editor.text = formatted(editor.text);
         }),
-        historyMenu),
+        historyMenu, progress),
       help, results),
     didAppear: () => editor.area.focus(),
+    close: () => {
+      controller.abort();
+      shownTable?.close();
+    },
   };
 }

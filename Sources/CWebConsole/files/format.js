@@ -13,7 +13,7 @@ export function bytes(number) {
     number /= 1024;
     unit += 1;
   }
-  return unit === 0 ? things(number, "byte") : `${number.toFixed(number < 10 ? 1 : 0)} ${units[unit]}`;
+  return unit === 0 ? things(Math.round(number), "byte") : `${number.toFixed(number < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
 /// A short number, as for an axis.
@@ -115,6 +115,19 @@ export function listElements(bytes) {
     offset += 4 + size;
   }
   return elements;
+}
+
+/// Returns the beginning of a text, without half of a character.
+export const beginning = (text, length) =>
+  text.slice(0, text.length > length && /[\ud800-\udbff]/.test(text[length - 1]) ? length - 1 : length);
+
+/// Returns the beginning of a value in a list or in a change, as one line.
+export function valueText({ value, valueBase64, isList }, length) {
+  if (value === undefined && valueBase64 === undefined) return "";
+  if (!isList) return beginning(value ?? `(binary) ${valueBase64}`, length);
+  const elements = listElements(value === undefined ? parseBase64(valueBase64) : new TextEncoder().encode(value));
+  const texts = elements.slice(0, length).map((element) => text(element) ?? `(binary) ${base64(element)}`);
+  return beginning(`${things(elements.length, "value")}: ${texts.join(", ")}`, length);
 }
 
 export const csvField = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -6,6 +6,8 @@ import {
 } from "./dom.js";
 import { bytes, count } from "./format.js";
 import { fieldName } from "./plan.js";
+import { may } from "./rights.js";
+import { plain } from "./text.js";
 
 /// How often the progress is asked for, in milliseconds.
 const interval = 1000;
@@ -38,6 +40,7 @@ function stateOf({ name, state, progress = 0, reason }) {
 
 export function indexesPage({ store }) {
   const body = h("tbody");
+  const mayChange = may("admin", store);
   let timer = null;
   let isClosed = false;
 
@@ -59,26 +62,28 @@ export function indexesPage({ store }) {
       cell(verbatim(index.fields.map(fieldName).join(", ")),
         index.where ? [" where ", verbatim(JSON.stringify(index.where))] : null),
       cell(stateOf(index)), numberCell(count(index.entries ?? 0)), numberCell(bytes(index.memoryBytes ?? 0)),
-      h("td", { class: "actions" }, button("Delete…", async () => {
-        const consequence = `Finds that use the index ${index.name} will read more documents.`;
+      h("td", { class: "actions" }, !mayChange ? null : button("Delete…", async () => {
+        const consequence = ["Finds that use the index ", verbatim(index.name), " will read more documents."];
         if (!(await confirmation("Delete an index", consequence, "Delete"))) return;
+        // A proxy may read such a name as more than one part of a path.
+        if (/^\.\.?$|[/\\%]/.test(index.name)) throw new Error("Delete this index with “larder index delete”.");
         await request("DELETE", storePath(store, "indexes", encodeURIComponent(index.name)));
         say(`The index ${index.name} is gone.`);
         await load();
-      }, { class: "danger", "aria-label": `Delete ${index.name}` })));
+      }, { class: "danger", "aria-label": `Delete ${plain(index.name)}` })));
   }
 
   return {
     element: h("section", { class: "page" },
       h("div", { class: "heading" }, h("h1", {}, "Indexes of ", verbatim(store)),
-        button("New index…", async () => {
+        !mayChange ? null : button("New index…", async () => {
           const name = await newIndex(store);
           if (!name) return;
           say(`The index ${name} is being built.`);
           await load();
         }, { class: "primary" })),
       table("Indexes", columns, body)),
-    didAppear: () => load().catch(report),
+    didAppear: () => load().catch((error) => replace(body, h("tr", {}, h("td", { colspan: 6 }, verbatim(error.message))))),
     close: () => {
       isClosed = true;
       clearTimeout(timer);

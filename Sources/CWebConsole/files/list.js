@@ -7,11 +7,12 @@ const maxHeight = 15_000_000;
 
 /// - count: Returns the number of rows.
 /// - row: Returns the element of a row, whose number and state are set by the list.
-/// - didSelect: Called when another row is selected, by a key or by a click.
+/// - didSelect: Called when another row is selected, and whether that was by a key.
+/// - didScroll: Called when the rows were moved.
 /// - open: Called for Enter and for a double click.
 /// - didPressKey: Called for other keys; returns whether it has used one.
 export class VirtualList {
-  constructor({ label, role, rowHeight = 30, count, row, didSelect, open, didPressKey }) {
+  constructor({ label, role, rowHeight = 30, count, row, didSelect, didScroll, open, didPressKey }) {
     Object.assign(this, { rowHeight, count, row, didSelect, open, didPressKey });
     this.role = role;
     this.selected = -1;
@@ -20,7 +21,10 @@ export class VirtualList {
     this.rows = h("div", { class: "rows", role: "presentation" });
     this.element = h("div", {
       class: "virtual-list", tabindex: 0, role, "aria-label": label,
-      scroll: () => this.refresh(),
+      scroll: () => {
+        this.refresh();
+        didScroll?.();
+      },
       keydown: (event) => this.#press(event),
     }, this.space, this.rows);
     this.observer = new ResizeObserver(() => this.refresh());
@@ -73,7 +77,8 @@ export class VirtualList {
   }
 
   /// Selects a row, and scrolls until it can be seen.
-  select(index, { isQuiet = false } = {}) {
+  /// - isByKey: Whether a key was pressed.
+  select(index, { isByKey = false } = {}) {
     const total = this.count();
     if (total === 0) return;
     this.selected = Math.max(0, Math.min(index, total - 1));
@@ -82,7 +87,7 @@ export class VirtualList {
     if (this.selected < first) this.#scroll(this.selected);
     else if (this.selected > first + room - 1) this.#scroll(this.selected - room + 1);
     this.refresh();
-    if (!isQuiet) this.didSelect?.(this.selected);
+    this.didSelect?.(this.selected, isByKey);
   }
 
   #scroll(first) {
@@ -103,7 +108,7 @@ export class VirtualList {
       ArrowDown: this.selected + 1, ArrowUp: this.selected - 1, PageDown: this.selected + page,
       PageUp: this.selected - page, Home: 0, End: this.count() - 1,
     };
-    if (event.key in targets) this.select(targets[event.key]);
+    if (event.key in targets) this.select(targets[event.key], { isByKey: true });
     else if (event.key === "Enter" && this.selected >= 0) this.open?.(this.selected);
     else if (!this.didPressKey?.(event, this.selected)) return;
     event.preventDefault();

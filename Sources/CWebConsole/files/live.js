@@ -7,6 +7,8 @@ import { bytes, count, duration, short } from "./format.js";
 /// How often the figures are asked for, in milliseconds, and how many of them are kept.
 const interval = 1000;
 const maxPoints = 120;
+/// How many times the figures are asked for until the lists are, which cost the server more.
+const listsInterval = 10;
 
 /// The figures that are drawn: a name, how to compute it from two samples, and how it is written.
 const charts = [
@@ -85,24 +87,34 @@ export function livePage() {
   let isPaused = false;
   let timer = null;
   let before = null;
+  let lists = [];
+  /// How many times the figures will be asked for until the lists are.
+  let countdown = 0;
 
   async function refresh() {
+    // Nobody sees a page in the background.
+    if (!document.hidden) await update();
+    if (!isPaused && !controller.signal.aborted) timer = setTimeout(refresh, interval);
+  }
+
+  async function update() {
     try {
-      const [stats, slow, connections, cluster] = await Promise.all([
-        get("stats", {}, controller.signal), optional("slow-log", controller.signal),
-        optional("connections", controller.signal), optional("cluster", controller.signal),
-      ]);
-      const now = stats.figures;
+      const { figures: now } = await get("stats", {}, controller.signal);
+      if (countdown === 0) {
+        const paths = ["slow-log", "connections", "cluster"];
+        lists = await Promise.all(paths.map((path) => optional(path, controller.signal)));
+        countdown = listsInterval;
+      }
+      countdown -= 1;
       if (before) for (const line of lines) line.add(now, before);
       before = now;
-      show(now, slow, connections, cluster);
+      show(now, ...lists);
       replace(state, `Up for ${duration(now.uptime_milliseconds)}`);
     } catch (error) {
       if (controller.signal.aborted) return;
-      before = null;
+      [before, countdown] = [null, 0];
       replace(state, verbatim(error.message));
     }
-    if (!isPaused && !controller.signal.aborted) timer = setTimeout(refresh, interval);
   }
 
   function show(now, slow, connections, cluster) {
@@ -132,7 +144,7 @@ export function livePage() {
 
   function resume() {
     isPaused = false;
-    before = null;
+    [before, countdown] = [null, 0];
     replace(toggle, "Pause");
     void refresh();
   }

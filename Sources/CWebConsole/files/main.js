@@ -1,14 +1,18 @@
 // The frame of the console: who the user is, the stores, and the page that the address names.
 
-import { get, onUnauthorized, request, send, token } from "./api.js";
-import { button, field, h, messageArea, replace, report, select, verbatim } from "./dom.js";
+import { get, onUnauthorized, request, send, storePath, token } from "./api.js";
+import {
+  button, clearMessages, field, h, hasTouchedDialog, mayDiscard, messageArea, replace, report, select, verbatim,
+} from "./dom.js";
 import { count } from "./format.js";
 import { browsePage } from "./browse.js";
 import { findPage } from "./find.js";
 import { indexesPage } from "./indexes.js";
 import { livePage } from "./live.js";
+import { may, readablePrefix, setRights } from "./rights.js";
 import { shortcutsDialog } from "./shortcuts.js";
 import { newStoreButton, storesPage } from "./stores.js";
+import { plain } from "./text.js";
 import { watchPage } from "./watch.js";
 
 const pagesOfStores = [
@@ -29,9 +33,15 @@ const storeMenu = h("select", {
   class: "store-menu", "aria-label": "Store", change: () => open(["store", storeMenu.value, "entries"]),
 });
 const who = h("span", { class: "who" });
-let identity = { rights: [] };
+let identity = {};
 let stores = [];
 let page = null;
+/// The names of what is shown.
+let shown = [];
+/// The number of the entry in the browser's history that is shown.
+let step = history.state?.step ?? 0;
+/// Whether the browser is on its way back to what is shown, and whether the user is being asked whether to leave it.
+let [isReturning, isAsking] = [false, false];
 
 /// The names in the address: `stores`, `live`, or `store`, a name, and a page with what it shows.
 function names() {
@@ -53,8 +63,40 @@ function open(names) {
 }
 
 /// Keeps what a page shows in the address, without a new page.
-function remember(names) {
-  if (location.hash !== address(names)) history.replaceState(null, "", address(names));
+/// - isStep: Whether the browser's history gets another entry.
+function remember(names, isStep) {
+  shown = names;
+  if (location.hash === address(names)) return;
+  if (isStep) step += 1;
+  history[isStep ? "pushState" : "replaceState"]({ step }, "", address(names));
+}
+
+/// Shows what the address names after it has changed, unless the user wants to keep what was changed and not saved.
+async function arrive() {
+  if (isReturning || isAsking) {
+    isReturning = false;
+    return;
+  }
+  if (page?.hasChanges) {
+    isAsking = true;
+    const mayLeave = await mayDiscard();
+    isAsking = false;
+    if (!mayLeave) {
+      // A link has made an entry without a number.
+      const distance = step - (history.state?.step ?? step + 1);
+      isReturning = distance !== 0;
+      if (isReturning) history.go(distance);
+      return;
+    }
+  }
+  step = history.state?.step ?? step + 1;
+  history.replaceState({ step }, "");
+  clearMessages();
+  const [next, previous] = [names(), shown];
+  const isSamePage = next.length > 1 && page?.go && [0, 1, 2].every((index) => next[index] === previous[index]);
+  if (!isSamePage) return show();
+  shown = next;
+  page.go(next.slice(3));
 }
 
 async function loadStores() {
@@ -78,16 +120,30 @@ function link(names, label, isCurrent) {
   return h("a", { href: address(names), "aria-current": isCurrent ? "page" : null }, label);
 }
 
-/// Returns what the keys begin with that the user may read; nothing if it is all of them.
-function readablePrefix(store) {
-  const rights = identity.rights.filter((right) => right.store === undefined || right.store === store);
-  return rights.some((right) => right.keyPrefix === undefined) ? "" : rights[0]?.keyPrefix ?? "";
+/// Makes a page that says why there is no other.
+const failurePage = (message) => ({
+  element: h("section", { class: "page" }, h("p", { role: "alert", class: "failure" }, verbatim(message))),
+});
+
+/// Returns why a store can't be shown; null if it can.
+async function flawOf(store) {
+  try {
+    await loadStores();
+    // Not every store that can be used is in the list.
+    if (!stores.some(({ name }) => name === store)) await get(storePath(store));
+    return null;
+  } catch (error) {
+    return error.code === "storeUnknown" || error.status === 404 ? `There is no store with the name ${store}.` : error.message;
+  }
 }
 
 /// Shows the page that the address names.
-function show() {
+async function show() {
   page?.close?.();
-  const [kind = "stores", store, part = "entries", ...rest] = names();
+  page = null;
+  shown = names();
+  const mine = shown;
+  const [kind = "stores", store, part = "entries", ...rest] = shown;
   replace(tabs,
     pagesOfServer.map(([name, label]) => link([name], label, kind === name)),
     kind === "store" ? pagesOfStores.map(([name, label]) => link(["store", store, name], label, part === name)) : null);
@@ -96,14 +152,23 @@ function show() {
     ? pagesOfStores.find(([name]) => name === part)
     : pagesOfServer.find(([name]) => name === kind);
   if (!listed) return open(["stores"]);
-  document.title = kind === "store" ? `${store} – Larder` : `${listed[1]} – Larder`;
+  document.title = kind === "store" ? `${plain(store)} – Larder` : `${listed[1]} – Larder`;
+  if (kind === "store" && !stores.some(({ name }) => name === store)) {
+    replace(main);
+    const flaw = await flawOf(store);
+    if (mine !== shown) return;
+    if (flaw) {
+      page = failurePage(flaw);
+      return replace(main, page.element);
+    }
+  }
   page = listed[2]({
     store,
     prefix: readablePrefix(store),
     rest,
     open,
     storesDidChange: loadStores,
-    remember: (...rest) => remember(["store", store, part, ...rest]),
+    remember: (rest, isStep) => remember(["store", store, part, ...rest], isStep),
   });
   replace(main, page.element);
   page.didAppear?.();
@@ -136,10 +201,12 @@ async function start() {
   try {
     await openLink();
     identity = await get("whoami");
+    setRights(identity.rights);
     showConsole();
     await loadStores();
-    show();
-    window.addEventListener("hashchange", show);
+    history.replaceState({ step }, "");
+    window.addEventListener("hashchange", arrive);
+    await show();
   } catch (error) {
     if (error.status !== 401) showFailure(error);
   }
@@ -155,6 +222,7 @@ async function openLink() {
 }
 
 async function logOut() {
+  if (page?.hasChanges && !(await mayDiscard())) return;
   await request("DELETE", "session");
   token.set("");
   location.reload();
@@ -168,8 +236,10 @@ function showFailure(error) {
 
 /// Asks for a token.
 function showLogin(reason) {
+  if (page?.hasChanges) return report(new Error("You are logged out: copy what you have changed, then load the page again."));
   page?.close?.();
-  window.removeEventListener("hashchange", show);
+  page = null;
+  window.removeEventListener("hashchange", arrive);
   const input = h("input", { type: "password", autocomplete: "off", required: true, spellcheck: "false" });
   replace(document.body, h(
     "form", {
@@ -204,7 +274,7 @@ function showConsole() {
     h("div", { class: "columns" },
       h("aside", { "aria-label": "Stores" },
         h("h2", {}, "Stores"), storeList,
-        newStoreButton({ open, storesDidChange: loadStores }, "plain")),
+        may("admin") ? newStoreButton({ open, storesDidChange: loadStores }, "plain") : null),
       main),
     messageArea());
 }
@@ -225,6 +295,10 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// The browser asks before it loads another page, or this one again.
+window.addEventListener("beforeunload", (event) => {
+  if (page?.hasChanges || hasTouchedDialog()) event.preventDefault();
+});
 window.addEventListener("unhandledrejection", (event) => report(event.reason));
 onUnauthorized(showLogin);
 start();

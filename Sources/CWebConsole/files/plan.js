@@ -3,6 +3,7 @@
 import { button, h, region, svg, verbatim } from "./dom.js";
 import { count, duration, things } from "./format.js";
 import { nodeAt, parse } from "./json.js";
+import { plain } from "./text.js";
 
 /// The steps from the documents of the store to those that are found: `[name, what it does, number that goes on]`.
 function steps({ explanation, found, examinedDocuments, examinedKeys }, hasSort) {
@@ -43,13 +44,13 @@ function drawing(steps) {
   const description = steps.map(({ name, object, note, number }) =>
     [name, object, note, number === null ? "" : count(number)].filter(Boolean).join(" ")).join(", then ");
   const drawing = svg("svg", {
-    viewBox: `0 0 ${total + 2} ${height + 2}`, class: "plan", role: "img", "aria-label": `Plan: ${description}`,
+    viewBox: `0 0 ${total + 2} ${height + 2}`, class: "plan", role: "img", "aria-label": plain(`Plan: ${description}`),
   });
   drawing.style.maxWidth = `${total + 2}px`;
   steps.forEach(({ name, object, note, number }, index) => {
     const x = 1 + index * (width + gap);
     const text = (x, y, kind, content) =>
-      svg("text", { x, y, class: kind, "text-anchor": "middle" }, shortened(content, 22));
+      svg("text", { x, y, class: kind, "text-anchor": "middle" }, shortened(plain(content), 22));
     const middle = x + width / 2;
     const kind = name === "Scan" ? "step costly" : "step";
     drawing.append(svg("rect", { x, y: 1, width, height, rx: 8, class: kind }), text(middle, object ? 24 : 32, "name", name));
@@ -67,21 +68,22 @@ const shortened = (text, length) => (text.length > length ? `${text.slice(0, len
 
 /// - text: The response with the plan.
 /// - hasSort: Whether the query has an order.
-/// - createIndex: Called with the index that the server suggests.
+/// - createIndex: Called with the index that the server suggests; null if the user may create none.
 export function planView(text, { hasSort, createIndex }) {
   const { result } = JSON.parse(text);
   const ranges = nodeAt(parse(text), "result", "explanation", "plan", "ranges")?.elements ?? [];
   const { explanation } = result;
   const { suggestion, candidates = [], plan } = explanation;
+  const fields = suggestion?.fields.map(fieldName).join(", ");
   const order = plan.ordered && hasSort ? ", in the order of the index" : "";
   return h("div", { class: "plan-view" },
     region("Plan", drawing(steps(result, hasSort))),
     h("p", { class: "summary", role: "status" }, `Took ${duration(result.nanoseconds / 1e6)}${order}`),
     suggestion ? h("p", { class: "warning" },
       plan.kind === "scan" ? "No index helps with this query. " : "Another index would help more. ",
-      button(`Create the index on ${suggestion.fields.map(fieldName).join(", ")}`, () => createIndex(suggestion), {
+      createIndex ? button(["Create the index on ", verbatim(fields)], () => createIndex(suggestion), {
         class: "primary",
-      })) : null,
+      }) : ["An administrator can create one on ", verbatim(fields), "."]) : null,
     ranges.length > 0 ? h("details", {}, h("summary", {}, "Ranges"),
       h("ul", {}, ranges.map(({ start, end }) => h("li", {}, verbatim(text.slice(start, end)))))) : null,
     candidates.length > 0 ? h("div", {}, h("h2", {}, "Indexes that are not used"), h("ul", {}, candidates.map(

@@ -6,6 +6,7 @@ import {
   save, say, table, verbatim,
 } from "./dom.js";
 import { base64, bytes, count, text, things } from "./format.js";
+import { may } from "./rights.js";
 
 const engines = [
   ["memory", "memory: as fast as possible; gone when the server ends"],
@@ -101,22 +102,22 @@ export function storesPage({ open, storesDidChange }) {
       rowHeading(h("a", { href: `#/store/${encodeURIComponent(store.name)}/entries` }, verbatim(store.name))),
       cell(verbatim(store.engine)), numberCell(count(store.entries)),
       h("td", { class: "actions" },
-        button("Details…", () => details(store.name), { "aria-label": `Details of ${store.name}` }),
-        button("Back up…", () => exportEntries(store.name, ""), { "aria-label": `Back up ${store.name}` }),
-        button("Drop…", async () => {
+        may("read", store.name) ? button("Details…", () => details(store.name), { "aria-label": `Details of ${store.name}` }) : null,
+        may("read", store.name) ? button("Back up…", () => exportEntries(store.name, ""), { "aria-label": `Back up ${store.name}` }) : null,
+        may("admin", store.name) ? button("Drop…", async () => {
           if (!(await dropStore(store.name))) return;
           say(`The store ${store.name} is gone.`);
           await Promise.all([load(), storesDidChange()]);
-        }, { class: "danger", "aria-label": `Drop ${store.name}` })))));
+        }, { class: "danger", "aria-label": `Drop ${store.name}` }) : null))));
   };
-  load().catch(report);
   return {
     element: h("section", { class: "page" },
       h("div", { class: "heading" }, h("h1", {}, "Stores"),
-        newStoreButton({ open, storesDidChange }, "primary")),
+        may("admin") ? newStoreButton({ open, storesDidChange }, "primary") : null),
       table("Stores", ["Name", "Engine", { number: "Entries" }, { hidden: "Actions" }], body),
       h("p", { class: "hint" }, "A backup has the entries as lines of JSON. Entries that are written meanwhile may or may ",
         "not be in it; “larder backup” saves one moment.")),
+    didAppear: () => load().catch((error) => replace(body, h("tr", {}, h("td", { colspan: 4 }, verbatim(error.message))))),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { lines, request, storePath } from "./api.js";
 import { button, cell, h, numberCell, replace, rowHeading, table, verbatim } from "./dom.js";
-import { bytes, count, duration } from "./format.js";
+import { bytes, count, duration, valueText } from "./format.js";
 
 /// The maximum number of changes that are shown.
 const maxRows = 500;
@@ -39,7 +39,7 @@ export function watchPage({ store, prefix: readablePrefix }) {
       } catch (error) {
         if (mine.signal.aborted) return;
         if (error.status >= 400 && error.status < 500) return replace(state, verbatim(error.message));
-        replace(state, `${error.message} Trying again.`);
+        replace(state, verbatim(error.message), " Trying again.");
       }
       await new Promise((resolve) => setTimeout(resolve, pauses[Math.min(attempt, pauses.length - 1)]));
     }
@@ -55,12 +55,11 @@ export function watchPage({ store, prefix: readablePrefix }) {
     if (line.through) place = { ...place, from: String(BigInt(line.through) + 1n) };
     if (!line.change) return;
     total += 1;
-    const value = line.value ?? (line.valueBase64 === undefined ? "" : `(binary) ${line.valueBase64}`);
     const expiry = line.expiresInMilliseconds ? ` · expires in ${duration(line.expiresInMilliseconds)}` : null;
     addRow(h("tr", {},
       numberCell(line.revision), cell(line.change), rowHeading(verbatim(line.key ?? "")),
       numberCell(line.size === undefined ? "" : bytes(line.size)),
-      cell(verbatim(value.slice(0, 300), { class: "faint" }), expiry)));
+      cell(verbatim(valueText(line, 300), { class: "faint" }), expiry)));
     replace(state, `Watching: ${count(total)} ${total === 1 ? "change" : "changes"}.`);
   }
 
