@@ -2,6 +2,7 @@
 
     python3 web_screenshots.py --server PATH --output FOLDER       starts this larderd in a temporary directory
 
+Beside each picture that shows the same every time, it writes the structure of the page: what is on it, without how it looks.
 Requires `playwright` from PyPI, beside this Python, and Debian's chromium and fonts-dejavu-core.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import threading
 from pathlib import Path
@@ -16,6 +18,7 @@ from pathlib import Path
 from larder import Client, Write
 from playwright.sync_api import Page, expect, sync_playwright
 from server_process import Server
+from web_font import font_settings
 
 FIRST = ["Silent", "Golden", "Last", "Hidden", "Broken", "Distant", "Crimson", "Quiet", "Endless", "Northern"]
 SECOND = ["Harbor", "Orchard", "Letter", "Winter", "Garden", "Mirror", "River", "Station", "Summer", "Lantern"]
@@ -58,6 +61,10 @@ class Pictures:
         """Returns a picture without a focus, or anything that is still moving."""
         self.page.wait_for_timeout(200)
         return self.page.screenshot(animations="disabled", caret="hide")
+
+    def structure(self) -> str:
+        """Returns what is on the page that was shown last, without how it looks."""
+        return self.page.locator("body").aria_snapshot() + "\n"
 
     def entries(self) -> bytes:
         self.open("store/films/entries")
@@ -130,12 +137,18 @@ def main() -> None:
             fill(server.address)
             (port,) = server.tcp_ports()
             with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-                pictures = Pictures(browser.new_page(), f"http://127.0.0.1:{port}/", server.address)
+                browser = playwright.chromium.launch(
+                    executable_path="/usr/bin/chromium", args=["--no-sandbox"],
+                    env={**os.environ, **font_settings(Path(folder))},
+                )  # fmt: skip
+                page = browser.new_context(locale="en-US", timezone_id="UTC").new_page()
+                pictures = Pictures(page, f"http://127.0.0.1:{port}/", server.address)
                 for name in ALL:
                     path = options.output / f"console-{name}.png"
                     path.write_bytes(getattr(pictures, name)())
                     print(path)
+                    if name in COMPARED:
+                        path.with_suffix(".txt").write_text(pictures.structure())
                 browser.close()
         finally:
             server.kill()
