@@ -13,7 +13,7 @@ package final class TLSContext: @unchecked Sendable {
   private let others: [(identity: TLSIdentity, context: TLSContext)]
   private let identity: TLSIdentity?
   private let trust: TLSTrust?
-  /// The application protocol that both sides must name; nil for none.
+  /// The application protocol that the sides name; nil for none.
   let applicationProtocol: String?
   private let encodedProtocol: [UInt8]
   let isServer: Bool
@@ -36,24 +36,30 @@ package final class TLSContext: @unchecked Sendable {
   /// - Parameters:
   ///   - identities: The server's certificates, at least one. A client that names no server, or an unknown one, gets the
   ///     first.
-  ///   - applicationProtocol: The protocol that clients must name (ALPN); nil if it doesn't matter what they name.
+  ///   - applicationProtocol: The protocol that must be among those that clients name (ALPN); nil if it doesn't matter
+  ///     what they name.
+  ///   - mayBeUnnamed: Whether clients may name no protocol at all.
   package static func server(
-    _ identities: [TLSIdentity], clients: ClientCertificates = .ignored, applicationProtocol: String? = nil
+    _ identities: [TLSIdentity], clients: ClientCertificates = .ignored, applicationProtocol: String? = nil,
+    mayBeUnnamed: Bool = false
   ) throws(TLSError) -> TLSContext {
     var others: [(TLSIdentity, TLSContext)] = []
     for identity in identities.dropFirst() {
-      others.append((identity, try TLSContext(identity, clients, applicationProtocol, [])))
+      others.append((identity, try TLSContext(identity, clients, applicationProtocol, mayBeUnnamed, [])))
     }
-    return try TLSContext(identities[0], clients, applicationProtocol, others)
+    return try TLSContext(identities[0], clients, applicationProtocol, mayBeUnnamed, others)
   }
 
   private convenience init(
-    _ identity: TLSIdentity, _ clients: ClientCertificates, _ applicationProtocol: String?,
+    _ identity: TLSIdentity, _ clients: ClientCertificates, _ applicationProtocol: String?, _ mayBeUnnamed: Bool,
     _ others: [(TLSIdentity, TLSContext)]
   ) throws(TLSError) {
     try self.init(
       isServer: true, identity: identity, trust: clients.trust, applicationProtocol: applicationProtocol,
       others: others)
+    if applicationProtocol != nil, !mayBeUnnamed {
+      unsafe SSL_CTX_set_client_hello_cb(pointer, Self.helloCallback, nil)
+    }
     var mode = clients.trust == nil ? SSL_VERIFY_NONE : SSL_VERIFY_PEER
     if case .required = clients { mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT }
     unsafe SSL_CTX_set_verify(pointer, mode, TLSLayer.verifyCallback)
@@ -123,10 +129,7 @@ package final class TLSContext: @unchecked Sendable {
       return
     }
     if !others.isEmpty { unsafe COpenSSL_SSL_CTX_set_tlsext_servername(pointer, Self.serverNameCallback, own) }
-    if !encodedProtocol.isEmpty {
-      unsafe SSL_CTX_set_client_hello_cb(pointer, Self.helloCallback, nil)
-      unsafe SSL_CTX_set_alpn_select_cb(pointer, Self.protocolCallback, own)
-    }
+    if !encodedProtocol.isEmpty { unsafe SSL_CTX_set_alpn_select_cb(pointer, Self.protocolCallback, own) }
   }
 
   private func use(_ identity: TLSIdentity) throws(TLSError) {

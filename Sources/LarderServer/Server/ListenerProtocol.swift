@@ -4,19 +4,18 @@ import Platform
 package struct ListenerProtocol: Sendable {
   /// What serves the requests of its connections.
   let session: any Session
-  /// The name that TLS clients must give the protocol (ALPN); nil if it has none.
-  let applicationName: String?
+  /// The name that TLS clients give the protocol (ALPN); nil if it has none.
+  package let applicationName: String?
   private let layer: ChannelLayerFactory?
 
   /// Larder's own protocol: `Protocol/wire.md`.
-  package static let native = ListenerProtocol(NativeSession(), applicationName: nativeApplicationName)
-  package static let nativeApplicationName = "larder/1"
+  package static let native = ListenerProtocol(NativeSession(), applicationName: "larder/1")
 
   /// That of Redis: versions 2 and 3 of RESP.
-  package static let resp = ListenerProtocol(RESPSession())
+  package static let resp = ListenerProtocol(RESPSession(), applicationName: "redis")
 
   /// HTTP/1.1: `Protocol/http.yaml`.
-  package static let http = ListenerProtocol(HTTPSession())
+  package static let http = ListenerProtocol(HTTPSession(), applicationName: "http/1.1")
 
   /// - Parameter layer: Makes the layer of each connection; nil for bytes that are on the socket as they are.
   init(_ session: any Session, applicationName: String? = nil, over layer: ChannelLayerFactory? = nil) {
@@ -25,6 +24,10 @@ package struct ListenerProtocol: Sendable {
 
   var hasLayer: Bool { layer != nil }
   var isHTTP: Bool { session is HTTPSession }
+
+  /// Whether TLS clients must name the protocol. Those of other protocols may name none, but no others only: so nobody can
+  /// make a browser send to one server what is meant for another.
+  package var mustBeNamed: Bool { session is NativeSession }
 
   /// Makes the channel of a connection; nil without memory for its layer.
   func makeChannel(over socket: consuming Descriptor) -> ByteChannel? {

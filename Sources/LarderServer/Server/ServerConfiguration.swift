@@ -40,7 +40,7 @@ package struct ServerConfiguration: Sendable {
   package var keep: (@Sendable (Int32, String) -> Void)?
   /// The access to the files of Unix sockets.
   package var access = ListeningSocket.FileAccess()
-  /// Makes the layer of each encrypted connection, for a protocol that its client must name; nil without a certificate.
+  /// Makes the layer of each encrypted connection, for the protocol of its listener; nil without a certificate.
   package var secureLayer: (@Sendable (_ applicationName: String?) -> (any ChannelLayer)?)?
   /// What is known of the certificates behind `secureLayer`.
   package var certificates = CertificateStatus()

@@ -16,11 +16,14 @@ final class TLSCredentials: Sendable {
   }
 
   /// Makes the layer of a new connection.
-  /// - Parameter applicationName: The protocol that its client must name; nil if it doesn't matter.
+  /// - Parameter applicationName: The protocol of its listener.
   /// - Returns: nil without memory.
   func makeLayer(_ applicationName: String?) -> TLSLayer? {
-    let configuration = current.withLock { $0 }
-    return TLSLayer(accepting: applicationName == nil ? configuration.anyProtocol : configuration.native)
+    let contexts = current.withLock { $0.contexts }
+    guard let context = applicationName.flatMap({ contexts[$0] }) else {
+      preconditionFailure("each protocol has a name")
+    }
+    return TLSLayer(accepting: context)
   }
 
   /// Reads the files again, and checks them. Nothing changes before `use`.
@@ -106,10 +109,8 @@ private struct TLSFile {
 struct TLSConfiguration: Sendable {
   /// What the files contained. The private keys themselves are only where OpenSSL keeps them.
   fileprivate let digests: [String]
-  /// For listeners whose clients must name Larder's protocol.
-  let native: TLSContext
-  /// For listeners whose clients need not name a protocol.
-  let anyProtocol: TLSContext
+  /// For listeners of each protocol.
+  let contexts: [String: TLSContext]
   let expiries: [TLSExpiry]
   private let revoked: Set<CertificateStatus.Revoked>
 
@@ -133,9 +134,13 @@ struct TLSConfiguration: Sendable {
         try RevocationList.readAll(file.bytes, from: file.path)
       }
       let clients = try Self.clients(files, revocations ?? [])
-      native = try TLSContext.server(
-        identities, clients: clients, applicationProtocol: ListenerProtocol.nativeApplicationName)
-      anyProtocol = try TLSContext.server(identities, clients: clients)
+      var contexts: [String: TLSContext] = [:]
+      for spoken in [ListenerProtocol.native, .resp, .http] {
+        guard let name = spoken.applicationName else { continue }
+        contexts[name] = try TLSContext.server(
+          identities, clients: clients, applicationProtocol: name, mayBeUnnamed: !spoken.mustBeNamed)
+      }
+      self.contexts = contexts
       revoked = Set(
         (revocations ?? []).flatMap { list in
           list.serials.map { CertificateStatus.Revoked(issuer: list.issuer, serial: $0) }

@@ -23,7 +23,10 @@ extension ServerTests {
       let identity = try Self.serverFiles.identity()
       let clients = TLSContext.ClientCertificates.optional(try Self.authority.trust())
       let contexts = [
-        "": try TLSContext.server([identity], clients: clients),
+        "redis": try TLSContext.server(
+          [identity], clients: clients, applicationProtocol: "redis", mayBeUnnamed: true),
+        "http/1.1": try TLSContext.server(
+          [identity], clients: clients, applicationProtocol: "http/1.1", mayBeUnnamed: true),
         "larder/1": try TLSContext.server([identity], clients: clients, applicationProtocol: "larder/1"),
       ]
       return try TestServer(
@@ -107,6 +110,17 @@ extension ServerTests {
     }
 
     // MARK: Rights
+
+    /// So a browser that was sent to the wrong server gets nothing from it.
+    @Test(arguments: [(ListenerProtocol.http, "http/1.1"), (.resp, "redis")])
+    func `a client may name no protocol, but not only others`(spoken: ListenerProtocol, name: String) throws {
+      let server = try makeServer(speaking: spoken)
+      _ = try LayeredClient(server.address, layer(protocol: nil))
+      _ = try LayeredClient(server.address, layer(protocol: name))
+      for other in ["h2", "larder/1", name == "redis" ? "http/1.1" : "redis"] {
+        #expect(throws: LayeredClient.Failure.self) { try LayeredClient(server.address, layer(protocol: other)) }
+      }
+    }
 
     @Test func `a certificate gives its owner the rights of the principal`() throws {
       let events = Lock<[RefusalLog.Event]>([])
