@@ -38,8 +38,10 @@ public struct OperationDescriptor: Sendable {
   }
 
   public let target: Target
-  /// The right that a request needs.
+  /// The right that a request needs, whatever it does.
   public let right: Right
+  /// The right without which no request is permitted.
+  public let minRight: Right
   public let scope: Scope
   /// The feature that a client asks for in its hello in order to use the operation; 0 for none.
   public let feature: UInt32
@@ -48,10 +50,12 @@ public struct OperationDescriptor: Sendable {
   /// Whether a request takes little time for its size and that of its reply.
   public let isShort: Bool
   fileprivate init(
-    _ target: Target, _ right: Right, _ scope: Scope, feature: UInt32 = 0, isRead: Bool = false, isShort: Bool = false
+    _ target: Target, _ right: Right, _ scope: Scope, orElse minRight: Right? = nil, feature: UInt32 = 0,
+    isRead: Bool = false, isShort: Bool = false
   ) {
     self.target = target
     self.right = right
+    self.minRight = minRight ?? right
     self.scope = scope
     self.feature = feature
     self.isRead = isRead
@@ -100,7 +104,8 @@ extension Operation {
     case .find: OperationDescriptor(.documents, .read, .store, feature: Features.documents, isRead: true)
     case .aggregate: OperationDescriptor(.documents, .read, .store, feature: Features.documents, isRead: true)
     case .changeMatching: OperationDescriptor(.documents, .write, .store, feature: Features.documents)
-    case .apply: OperationDescriptor(.entries, .write, .keys, feature: Features.documents)
+    // One that only checks entries reads them.
+    case .apply: OperationDescriptor(.entries, .write, .keys, orElse: .read, feature: Features.documents)
     case .uploadBegin: OperationDescriptor(.store, .write, .storeInPart, feature: Features.uploads, isRead: true)
     case .uploadPart: OperationDescriptor(.connection, .nothing, .server, feature: Features.uploads, isRead: true)
     case .uploadPut: OperationDescriptor(.entries, .write, .keys, feature: Features.uploads)

@@ -189,6 +189,23 @@ extension ServerTests {
       }
     }
 
+    /// These are reads, of the keys that they name.
+    @Test func `an apply of checks alone is permitted to whom may read the keys`() throws {
+      for granted in Granted.allCases {
+        for keys in Keys.allCases {
+          let names = keys == .mine ? ["mine:a", "mine:b"] : ["mine:a", "theirs:a"]
+          let isPermitted = (keys == .mine ? granted.toMine : granted.toStore) >= .read
+          for operations in [names.map { TestOperation.check($0) }, names.map { .checkAbsent($0) }] {
+            let server = try populated()
+            let client = try server.connect()
+            try server.server.change(stores: [], limits: ServerLimits(), rules: [granted.rule()])
+            let reply = try client.call(Request.apply(operations, id: 9))
+            #expect((reply.code != .notPermitted) == isPermitted, "\(keys), \(granted): \(reply)")
+          }
+        }
+      }
+    }
+
     @Test func `a watch ends when its client loses the right to its prefix, and goes on if it keeps that`() throws {
       let server = try populated()
       let test = try StoreName("test")

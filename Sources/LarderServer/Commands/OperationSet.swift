@@ -17,9 +17,12 @@ struct OperationSet: Equatable, Sendable {
     OperationSet { $0.target == .entries && $0.right <= rights.toAll }
   }
 
-  /// The operations on entries that rights to a store may permit, depending on the keys.
+  /// The operations on entries that rights to a store may permit, depending on the keys, or on what is done with these.
   static func onKeys(permittedBy rights: StoreRights) -> OperationSet {
-    OperationSet { $0.target == .entries && $0.scope == .keys && rights.dependOnKeys && $0.right <= rights.toAny }
+    OperationSet {
+      $0.target == .entries && $0.scope == .keys && $0.minRight <= rights.toAny
+        && (rights.dependOnKeys || $0.minRight < $0.right)
+    }
   }
 
   /// Those of the operations that change nothing.

@@ -117,7 +117,7 @@ extension NativeCodec {
     if let store {
       let rights = connection.grants.rights(to: store.name)
       if !rights.permit(descriptor) {
-        let isRefusedKeys = descriptor.scope == .keys && rights.toAny >= descriptor.right
+        let isRefusedKeys = descriptor.scope == .keys && rights.toAny >= descriptor.minRight && rights.dependOnKeys
         let action = operation.action(on: isRefusedKeys ? "these keys of store \(store.name)" : "store \(store.name)")
         return NativeSession().refuse(action, request, of: &connection, on: &executor, into: &replies)
       }
