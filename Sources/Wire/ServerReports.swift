@@ -36,6 +36,11 @@ public struct SlowLogRecord: Equatable, Sendable {
   /// The name of the store that was used last; empty if there was none.
   public let store: String
 
+  /// The names of the operations in the protocol; `other` stands for those that have no bit of their own.
+  public var operationNames: [String] {
+    (UInt8(0)..<32).filter { operations >> UInt32($0) & 1 == 1 }.map { Operation(rawValue: $0)?.name ?? "other" }
+  }
+
   public init(
     ageMilliseconds: UInt64, nanoseconds: UInt64, receivedBytes: UInt64, requests: UInt32, operations: UInt32,
     store: String

@@ -48,8 +48,7 @@ public struct SlowLogEntry: Hashable, Sendable {
     took = .nanoseconds(Int64(clamping: entry.nanoseconds))
     requests = Int(entry.requests)
     receivedBytes = entry.receivedBytes
-    operations = (UInt8(0)..<32).filter { entry.operations >> UInt32($0) & 1 == 1 }
-      .map { Wire.Operation(rawValue: $0)?.name ?? "other" }
+    operations = entry.operationNames
     store = entry.store.isEmpty ? nil : entry.store
   }
 }

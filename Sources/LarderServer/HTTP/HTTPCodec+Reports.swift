@@ -89,12 +89,11 @@ extension ListedStore {
 
 extension SlowLogRecord {
   fileprivate var json: JSONValue {
-    let names = Operation.allCases.filter { operations >> UInt32($0.rawValue & 31) & 1 != 0 }.map(\.name)
-    return .object([
+    .object([
       "ageMilliseconds": .integer(Int64(clamping: ageMilliseconds)),
       "nanoseconds": .integer(Int64(clamping: nanoseconds)),
       "receivedBytes": .integer(Int64(clamping: receivedBytes)), "requests": .integer(Int64(requests)),
-      "operations": .array(names.map { .string($0) }), "store": .string(store),
+      "operations": .array(operationNames.map { .string($0) }), "store": .string(store),
     ])
   }
 }

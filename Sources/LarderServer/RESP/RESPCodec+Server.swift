@@ -117,11 +117,8 @@ extension RESPCodec {
       replies.bytes.appendRESP(records.count - index - 1)
       replies.bytes.appendRESP((time - Int(record.ageMilliseconds)) / 1_000)
       replies.bytes.appendRESP(Int(record.nanoseconds / 1_000))
-      let operations = (0..<UInt8(UInt32.bitWidth)).filter { record.operations >> UInt32($0) & 1 != 0 }.map { number in
-        Operation(rawValue: number)?.name ?? "other"
-      }
-      replies.bytes.appendRESP(arrayOf: operations.count)
-      for operation in operations { replies.bytes.appendRESP(bulk: operation) }
+      replies.bytes.appendRESP(arrayOf: record.operationNames.count)
+      for operation in record.operationNames { replies.bytes.appendRESP(bulk: operation) }
       replies.bytes.appendRESP(bulk: "")
       replies.bytes.appendRESP(bulk: record.store)
     }
