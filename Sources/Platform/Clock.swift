@@ -22,6 +22,13 @@ package func wallMilliseconds() -> UInt64 {
   return wallMilliseconds(at: time)
 }
 
+/// Returns the wall-clock time in seconds since 1970, as of the kernel's latest tick, which takes no system call.
+package func wallSeconds() -> Int {
+  var time = timespec()
+  _ = unsafe clock_gettime(CLOCK_REALTIME_COARSE, &time)
+  return max(0, time.tv_sec)
+}
+
 func wallMilliseconds(at time: timespec) -> UInt64 {
   UInt64(max(0, time.tv_sec)) &* 1_000 &+ UInt64(time.tv_sec < 0 ? 0 : time.tv_nsec) / 1_000_000
 }

@@ -78,6 +78,9 @@ struct Connection: ~Copyable {
     case open
     /// The client sends no more. It still gets its replies.
     case inputEnded
+    /// The client has sent the request that it wanted to be its last one, and still gets its replies. What else it sends is
+    /// thrown away.
+    case lastRequest
     /// The last frame is in the outbox or sent. Nothing is executed any more.
     case closing
     /// Everything has been sent. The channel is shutting down its sending side.
@@ -131,14 +134,22 @@ struct Connection: ~Copyable {
   var executes: Bool {
     switch phase {
     case .greeting, .open, .inputEnded: true
-    case .closing, .endingOutput, .lingering, .closed: false
+    case .lastRequest, .closing, .endingOutput, .lingering, .closed: false
     }
   }
+
+  /// Executes nothing else, and ends the connection when the client has its replies.
+  mutating func endAfterReply() {
+    if phase == .open { phase = .lastRequest }
+  }
+
+  /// Whether the client gets replies that are yet to be made.
+  var isServed: Bool { executes || phase == .lastRequest }
 
   /// Whether its channel is read.
   var reads: Bool {
     switch phase {
-    case .greeting, .open:
+    case .greeting, .open, .lastRequest:
       outbox.isEmpty && !isBlockedByHeldReplies && !waits.isDeferred && !waits.isPaused && !isInputFull
     case .inputEnded, .closing, .endingOutput, .closed: false
     case .lingering: true

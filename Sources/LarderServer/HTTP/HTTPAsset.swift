@@ -28,10 +28,16 @@ package struct HTTPAsset: Sendable {
   }
 
   /// Appends the response to a request for the asset.
-  func appendResponse(to request: HTTPRequest, _ bytes: RawSpan, into output: inout ByteBuffer) {
+  /// - Parameter isSecure: Whether the client has the name of the server alone in its address, and a connection with TLS.
+  func appendResponse(
+    to request: HTTPRequest, _ bytes: RawSpan, isSecure: Bool, into output: inout ByteBuffer
+  ) throws(CommandFailure) {
     let isCompressed = request.accepts("gzip", bytes)
-    let tag = isCompressed ? "\"\(version)-gzip\"" : "\"\(version)\""
-    let isKnown = request[.ifNoneMatch].map { bytes.extracting($0).toString() == tag } ?? false
+    let tag = isCompressed ? "\(version)-gzip" : version
+    var isKnown = false
+    if let field = request[.ifNoneMatch] {
+      isKnown = try HTTPEntityTags.contain(bytes.extracting(field), weakly: true, isAny: true) { $0.toString() == tag }
+    }
     output.append(text: isKnown ? "HTTP/1.1 304 Not Modified\r\n" : "HTTP/1.1 200 OK\r\n")
     output.append(
       text: """
@@ -42,7 +48,9 @@ package struct HTTPAsset: Sendable {
         """)
     output.append(text: Self.securityPolicy)
     output.append(text: "\r\n")
-    output.appendField("ETag", tag)
+    output.appendDate()
+    if isSecure { output.append(text: "Strict-Transport-Security: max-age=31536000\r\n") }
+    output.appendField("ETag", "\"\(tag)\"")
     if isKnown { return output.endHead() }
     output.append(text: "Content-Type: ")
     output.append(text: type)

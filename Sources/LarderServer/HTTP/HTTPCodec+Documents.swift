@@ -19,9 +19,9 @@ extension HTTPCodec {
       return HTTPSession().change(
         .ensureIndex(index, of: store.name), request, of: &connection, store: store.name.text, on: &executor)
     case .indexDelete:
-      let name = String(decoding: try HTTPParameters.decode(request.route.rest, of: bytes), as: UTF8.self)
       return HTTPSession().change(
-        .deleteIndex(name, of: store.name), request, of: &connection, store: store.name.text, on: &executor)
+        .deleteIndex(try request.indexName(bytes), of: store.name), request, of: &connection, store: store.name.text,
+        on: &executor)
     default:
       let body = try documentRequest(operation, request, bytes)
       guard let documentRequest = unsafe DocumentRequest(operation, body.span.bytes) else {

@@ -12,15 +12,6 @@ extension HTTPCodec {
   ) -> RequestEnd {
     connection.httpClient.wasToldToContinue = false
     connection.httpClient.dropBatch()
-    let end = executeNext(request, bytes, of: &connection, on: &executor, into: &replies)
-    if case .replied = end, connection.streams.isEmpty { didReply(to: request, bytes, of: &connection) }
-    return end
-  }
-
-  private static func executeNext(
-    _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
-    into replies: inout ReplyBuffer
-  ) -> RequestEnd {
     let isHead = request.method == .head
     if let refusal = HTTPGate.refusalOfHost(of: request, bytes, executor.server.httpHosts) {
       return refuse(refusal, isHead: isHead, into: &replies)
@@ -31,14 +22,21 @@ extension HTTPCodec {
       return refuse(
         CommandFailure(.notFound, "there is nothing at this path"), .notFound, isHead: isHead, into: &replies)
     }
-    guard route.operation(request.method) != .hello else {
+    guard route.has(request.method) else {
       let failure = CommandFailure(.unknownOperation, "the methods of this resource are \(route.allowed)")
       return refuse(failure, .methodNotAllowed, isHead: isHead, field: ("Allow", route.allowed), into: &replies)
     }
+    if let refusal = HTTPGate.refusalOfUnsupported(of: request, bytes) {
+      return refuse(refusal, isHead: isHead, into: &replies)
+    }
     if let asset {
       // A link on another site may lead to the console: its files have no secrets, and don't appear in other pages.
-      asset.appendResponse(to: request, bytes, into: &replies.bytes)
-      return .done
+      do throws(CommandFailure) {
+        // Browsers would take it to be about every port of the host.
+        let isSecure = !connection.channel.isPlain && !request.namesPort(bytes)
+        try asset.appendResponse(to: request, bytes, isSecure: isSecure, into: &replies.bytes)
+        return .done
+      } catch { return refuse(error, HTTPStatus(error.code), isHead: isHead, into: &replies) }
     }
     if let refusal = HTTPGate.refusalOfSite(of: request, bytes) {
       return refuse(refusal, isHead: isHead, into: &replies)
@@ -134,7 +132,9 @@ extension HTTPCodec {
     _ request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
     into replies: inout ReplyBuffer
   ) throws(CommandFailure) -> RequestEnd {
-    let operation = request.route.operation(request.method)
+    guard let operation = request.route.operation(request.method) else {
+      return appendReport(request, bytes, &connection, on: &executor, into: &replies)
+    }
     switch operation.descriptor.target {
     case .entries:
       let store = try openStore(request, bytes, of: &connection, on: &executor)
@@ -260,10 +260,6 @@ extension HTTPCodec {
     client.wasToldToContinue = true
     replies.bytes.append(text: "HTTP/1.1 100 Continue\r\n\r\n")
   }
-
-  static func didReply(to request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection) {
-    if request.closesConnection(bytes), connection.phase == .open { connection.phase = .closing }
-  }
 }
 
 extension ServerState {
@@ -312,9 +308,9 @@ extension HTTPRequest {
     return text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst("bearer ".count)) : nil
   }
 
-  /// Whether the client wants no other response on the connection.
-  func closesConnection(_ bytes: RawSpan) -> Bool {
-    isOld || self[.connection].map { bytes.extracting($0).isText("close", ignoringCase: true) } == true
+  /// Whether the client knows the server by a port, too.
+  fileprivate func namesPort(_ bytes: RawSpan) -> Bool {
+    self[.host].map { host in host.contains { bytes.byte($0) == UInt8(ascii: ":") } } ?? false
   }
 
   /// Whether the body is said to be JSON.

@@ -55,7 +55,8 @@ enum HTTPCodec: Codec {
   ) throws(Detour) -> CodecExecution? {
     let client = connection.httpClient
     guard client.isServed(by: request, bytes, connection.consoleSession, now: executor.now), !map.isDropped,
-      client.hasBatch == request.route.isBatch, HTTPGate.refusalOfSite(of: request, bytes) == nil
+      client.hasBatch == request.route.isBatch, HTTPGate.refusalOfUnsupported(of: request, bytes) == nil,
+      HTTPGate.refusalOfSite(of: request, bytes) == nil
     else {
       // It is executed again, without a store.
       connection.stores.close(1)
@@ -65,24 +66,48 @@ enum HTTPCodec: Codec {
     if request.route.resource == .tree {
       return try appendTree(request, bytes, &map, executor: &executor, into: &replies)
     }
-    guard request.method == .get, request.route.resource == .entry, request[.ifNoneMatch] != nil else { return nil }
-    return try appendIfKnown(request, bytes, &map, executor: &executor, into: &replies)
+    guard request.route.resource == .entry, request.hasConditions else { return nil }
+    return try executeConditions(of: request, bytes, &map, executor: &executor, into: &replies)
   }
 
-  /// Replies to a request for an entry that the client has already.
-  /// - Returns: Nil if it has another one.
-  private static func appendIfKnown(
-    _ request: HTTPRequest, _ bytes: RawSpan, _ map: inout EntryMap, executor: inout Executor,
+  static func isLast(_ request: HTTPRequest) -> Bool { request.isLast }
+
+  /// Evaluates the conditions of a request on an entry and its range, and appends the reply that follows from them.
+  /// - Returns: Nil if the request is to be executed as if it had none.
+  private static func executeConditions(
+    of request: HTTPRequest, _ bytes: RawSpan, _ map: inout EntryMap, executor: inout Executor,
     into replies: inout ReplyBuffer
   ) throws(Detour) -> CodecExecution? {
     let key: [UInt8]
-    do throws(CommandFailure) { key = try request.command(bytes).1 } catch { throw .failure(error) }
+    do throws(CommandFailure) { key = try request.key(bytes) } catch { throw .failure(error) }
     let execution = unsafe try executor.get(key.span.bytes, &map)
-    guard case .entry(let entry) = execution.outcome, request.isKnown(entry.revision, bytes) else { return nil }
-    replies.bytes.beginResponse(.notModified)
-    replies.bytes.appendETag(entry.revision)
-    replies.bytes.endHead()
-    return CodecExecution(failure: nil, shownRevision: execution.shownRevision)
+    let entry: EntryView? = if case .entry(let found) = execution.outcome { found } else { nil }
+    let verdict: HTTPVerdict
+    do throws(CommandFailure) { verdict = try request.verdict(on: entry?.revision, bytes) } catch {
+      throw .failure(error)
+    }
+    switch verdict {
+    case .conditionFailed(let reason): throw .failure(.conditionFailed, reason, revealing: execution.shownRevision)
+    case .notModified:
+      replies.bytes.beginResponse(.notModified)
+      replies.bytes.appendETag(entry?.revision ?? 0)
+      replies.bytes.endHead()
+      return CodecExecution(failure: nil, shownRevision: execution.shownRevision)
+    case .execute: break
+    }
+    guard let entry else { return nil }
+    switch request.range(ofValueWith: entry.valueByteCount, revision: entry.revision, bytes) {
+    case .whole: return nil
+    case .part(let range):
+      appendHead(of: entry, range, now: executor.now, into: &replies)
+      appendValue(of: entry, range, into: &replies)
+      return CodecExecution(failure: nil, shownRevision: execution.shownRevision)
+    case .notSatisfiable(let reason):
+      replies.bytes.appendProblem(
+        CommandFailure(.illegalArgument, reason), .rangeNotSatisfiable,
+        field: ("Content-Range", "bytes */\(entry.valueByteCount)"))
+      return CodecExecution(failure: .illegalArgument, shownRevision: execution.shownRevision)
+    }
   }
 
   // MARK: Replies
@@ -98,13 +123,7 @@ enum HTTPCodec: Codec {
       } else {
         appendValue(of: entry, 0..<entry.valueByteCount, into: &replies)
       }
-    case .range(let entry, let range) where range.isEmpty:
-      replies.bytes.appendProblem(
-        CommandFailure(.illegalArgument, "the value has \(entry.valueByteCount) bytes"), .rangeNotSatisfiable,
-        field: ("Content-Range", "bytes */\(entry.valueByteCount)"))
-    case .range(let entry, let range):
-      appendHead(of: entry, range, now: now, into: &replies)
-      appendValue(of: entry, range, into: &replies)
+    case .range: preconditionFailure("a range is no command")
     case .absent:
       append(CommandFailure(.notFound, "there is no entry with this key"), to: request, into: &replies.bytes)
     case .number(0) where form.kind == .deletion:

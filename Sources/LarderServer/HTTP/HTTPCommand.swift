@@ -12,25 +12,17 @@ extension HTTPRequest {
     switch (route.resource, method) {
     case (.entry, .get), (.entry, .head):
       let key = try key(bytes)
-      guard method == .get, let range = range(bytes) else { return (.get(key: 0..<key.count), key) }
-      unsafe buffer.appendRange(offset: range.offset, count: range.count, key: key.span.bytes)
-      let body = buffer.toArray()
-      guard let request = unsafe RangeRequest(body.span.bytes) else { preconditionFailure("the body is valid") }
-      return (.getRange(request), body)
+      return (.get(key: 0..<key.count), key)
     case (.entry, .put):
       let key = try key(bytes)
-      let condition = try condition(bytes)
       unsafe buffer.appendWrite(
-        kind: .single, expiry: try expiry(bytes), ifAbsent: condition.ifAbsent, ifRevision: condition.ifRevision,
-        key: key.span.bytes, value: bytes.extracting(body))
+        kind: .single, expiry: try expiry(bytes), key: key.span.bytes, value: bytes.extracting(body))
       let body = buffer.toArray()
       guard let write = unsafe WriteRecord(body.span.bytes, at: 0) else { preconditionFailure("the body is valid") }
       return (.put(write), body)
     case (.entry, .delete):
       let key = try key(bytes)
-      let condition = try condition(bytes)
-      guard !condition.ifAbsent else { throw CommandFailure(.illegalArgument, "what is absent can't be deleted") }
-      return (.delete(key: 0..<key.count, condition), key)
+      return (.delete(key: 0..<key.count, EntryCondition()), key)
     case (.apply, _): return try applyCommand(bytes)
     case (.deletion, _): return try deletionCommand(bytes)
     case (.count, _):
@@ -76,26 +68,42 @@ extension HTTPRequest {
     }
   }
 
-  private func key(_ bytes: RawSpan) throws(CommandFailure) -> [UInt8] {
-    let key =
-      route.rest.isEmpty
-      ? try HTTPParameters(route.query, of: bytes, names: ["key"]).bytes("key")
-      : try HTTPParameters.decode(route.rest, of: bytes)
+  /// The key of an entry.
+  func key(_ bytes: RawSpan) throws(CommandFailure) -> [UInt8] {
+    guard !route.rest.isEmpty else {
+      let key = try HTTPParameters(route.query, of: bytes, names: ["key"]).bytes("key")
+      try Self.checkSizes(key)
+      return key
+    }
+    let key = try nameInPath(bytes, parameter: "/entry?key=")
     try Self.checkSizes(key)
     return key
   }
 
-  /// The range of a value; nil for all of it. Any other range than one from a position on is ignored, as RFC 9110 §14.2
-  /// permits.
-  private func range(_ bytes: RawSpan) -> (offset: UInt64, count: UInt32)? {
-    guard let field = self[.range] else { return nil }
-    let text = bytes.extracting(field).toString()
-    guard text.hasPrefix("bytes=") else { return nil }
-    let ends = text.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false)
-    guard ends.count == 2, let first = UInt64(digits: ends[0]) else { return nil }
-    if ends[1].isEmpty { return (first, .max) }
-    guard let last = UInt64(digits: ends[1]), last >= first, last - first < UInt64(UInt32.max) else { return nil }
-    return (first, UInt32(last - first + 1))
+  /// The name of an index.
+  func indexName(_ bytes: RawSpan) throws(CommandFailure) -> String {
+    let name =
+      route.resource == .index
+      ? try nameInPath(bytes, parameter: "/indexes?name=")
+      : try HTTPParameters(route.query, of: bytes, names: ["name"]).bytes("name")
+    return String(decoding: name, as: UTF8.self)
+  }
+
+  /// Returns the end of the path, decoded. Clients and proxies decode paths, shorten them and make them anew, which makes
+  /// other names of some: nobody should rely on these in paths.
+  /// - Parameter parameter: Where such a name can be.
+  private func nameInPath(_ bytes: RawSpan, parameter: String) throws(CommandFailure) -> [UInt8] {
+    let name = try HTTPParameters.decode(route.rest, of: bytes)
+    let parts = name.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    let isStable = parts.enumerated().allSatisfy { index, part in
+      !part.elementsEqual(".".utf8) && !part.elementsEqual("..".utf8) && (!part.isEmpty || index == parts.count - 1)
+    }
+    guard isStable, !name.contains(0) else {
+      throw CommandFailure(
+        .illegalArgument,
+        "clients and proxies change paths with '//', '/./', '/../' or %00, encoded or not: use \(parameter)")
+    }
+    return name
   }
 
   /// The milliseconds until an entry that is written expires; 0 for never.
@@ -105,35 +113,6 @@ extension HTTPRequest {
       throw CommandFailure(.illegalArgument, "Larder-Expires-In is a number of milliseconds, at least 1")
     }
     return UInt64(number)
-  }
-
-  private func condition(_ bytes: RawSpan) throws(CommandFailure) -> EntryCondition {
-    if let field = self[.ifNoneMatch] {
-      guard bytes.extracting(field).isText("*"), self[.ifMatch] == nil else {
-        throw CommandFailure(.illegalArgument, "the condition of a write is If-Match: \"REVISION\" or If-None-Match: *")
-      }
-      return EntryCondition(ifAbsent: true, ifRevision: nil)
-    }
-    guard let field = self[.ifMatch] else { return EntryCondition() }
-    guard let revision = Self.revision(bytes.extracting(field)) else {
-      throw CommandFailure(.illegalArgument, "If-Match has one revision in quotes, as the ETag of a response")
-    }
-    return EntryCondition(ifAbsent: false, ifRevision: revision)
-  }
-
-  /// The revision in an entity tag; nil if it isn't one.
-  static func revision(_ tag: RawSpan) -> UInt64? {
-    guard tag.byteCount > 2, tag.byte(0) == UInt8(ascii: "\""), tag.byte(tag.byteCount - 1) == UInt8(ascii: "\"")
-    else { return nil }
-    return tag.extracting(1..<tag.byteCount - 1).decimalNumber.flatMap { UInt64(exactly: $0) }
-  }
-
-  /// Whether the client has the entry with a revision already.
-  func isKnown(_ revision: UInt64, _ bytes: RawSpan) -> Bool {
-    guard let field = self[.ifNoneMatch] else { return false }
-    let tags = bytes.extracting(field)
-    if tags.isText("*") { return true }
-    return Self.revision(tags) == revision
   }
 }
 

@@ -2,7 +2,8 @@ import Platform
 import Wire
 
 /// Refuses what a browser may send in somebody else's name: requests for a name that isn't this server's, as after DNS
-/// rebinding, and changes that another site has asked for.
+/// rebinding, and changes that another site has asked for. Refuses, too, what would mean something else if a part of the
+/// request was ignored.
 enum HTTPGate {
   struct Refusal {
     let failure: CommandFailure
@@ -13,7 +14,9 @@ enum HTTPGate {
 
   /// Returns why a request for a name is refused; nil if the server has the name.
   static func refusalOfHost(of request: HTTPRequest, _ bytes: RawSpan, _ hosts: HTTPHosts) -> Refusal? {
-    if let host = request[.host], hosts.contains(bytes.extracting(host)) { return nil }
+    // Only HTTP/1.0, which no browser speaks, can do without.
+    guard let host = request[.host] else { return nil }
+    if hosts.contains(bytes.extracting(host)) { return nil }
     return Refusal(
       failure: CommandFailure(.notPermitted, "this server is not known by the name in 'Host' (http.hosts)"),
       status: .misdirected)
@@ -33,6 +36,34 @@ enum HTTPGate {
       return forbidden("a request that changes something needs the field 'X-Larder: 1'")
     }
     return nil
+  }
+
+  /// Returns why a request is refused whose fields or parameters this server doesn't know for the resource, although they
+  /// change what the request means; nil if there are none.
+  static func refusalOfUnsupported(of request: HTTPRequest, _ bytes: RawSpan) -> Refusal? {
+    let (route, method) = (request.route, request.method)
+    if route.hasQuery, !route.takesParameters(method) {
+      let advice = route.resource == .entry ? "; in a key, '?' is %3F" : ""
+      return unsupported("this resource has no parameters" + advice)
+    }
+    if let coding = request[.contentEncoding], !bytes.extracting(coding).isText("identity", ignoringCase: true) {
+      return Refusal(
+        failure: CommandFailure(.illegalArgument, "send the body without a Content-Encoding"),
+        status: .unsupportedMediaType, field: ("Accept-Encoding", "identity"))
+    }
+    if request[.contentRange] != nil { return unsupported("send the whole value, without Content-Range") }
+    if request[.range] != nil, !method.isSafe { return unsupported("only GET has a Range") }
+    if request[.ifUnmodifiedSince] != nil {
+      return unsupported("nothing has a date of modification: use If-Match with an entity tag")
+    }
+    guard route.resource != .entry, request[.ifMatch] != nil || !method.isSafe && request[.ifNoneMatch] != nil else {
+      return nil
+    }
+    return unsupported("only entries have conditions")
+  }
+
+  private static func unsupported(_ message: String) -> Refusal {
+    Refusal(failure: CommandFailure(.illegalArgument, message), status: .badRequest)
   }
 
   private static func forbidden(_ message: String) -> Refusal {

@@ -1,5 +1,6 @@
 import Basics
 import Documents
+import Platform
 import Storage
 import Wire
 
@@ -81,6 +82,7 @@ enum HTTPStatus: Int {
   case methodNotAllowed = 405
   case timeout = 408
   case conflict = 409
+  case gone = 410
   case preconditionFailed = 412
   case contentTooLarge = 413
   case unsupportedMediaType = 415
@@ -108,6 +110,7 @@ enum HTTPStatus: Int {
     case .methodNotAllowed: "Method Not Allowed"
     case .timeout: "Request Timeout"
     case .conflict: "Conflict"
+    case .gone: "Gone"
     case .preconditionFailed: "Precondition Failed"
     case .contentTooLarge: "Content Too Large"
     case .unsupportedMediaType: "Unsupported Media Type"
@@ -136,7 +139,8 @@ enum HTTPStatus: Int {
       case .timedOut: .timeout
       case .queryStopped: .unprocessable
       case .notImplemented, .queryNotSupported: .notImplemented
-      case .unknown, .failed, .valueDamaged, .storeDamaged, .changesLost, .cancelled: .internalError
+      case .changesLost: .gone
+      case .unknown, .failed, .valueDamaged, .storeDamaged, .cancelled: .internalError
       default: .badRequest
       }
   }
@@ -159,10 +163,38 @@ extension ByteBuffer {
         \r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nCross-Origin-Resource-Policy: same-origin\r\n\
         Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n
         """)
+    appendDate()
     guard let type else { return }
     append(text: "Content-Type: ")
     append(text: type)
     append(text: "\r\n")
+  }
+
+  /// Appends when the response was made.
+  mutating func appendDate() {
+    append(text: "Date: ")
+    append(HTTPDate(secondsSince1970: wallSeconds()))
+    append(text: "\r\n")
+  }
+
+  mutating func append(_ date: HTTPDate) {
+    append(text: date.dayOfWeek)
+    append(text: ", ")
+    appendTwoDigits(date.day)
+    append(text: date.month)
+    appendDigits(date.year)
+    append(text: " ")
+    appendTwoDigits(date.hour)
+    append(text: ":")
+    appendTwoDigits(date.minute)
+    append(text: ":")
+    appendTwoDigits(date.second)
+    append(text: " GMT")
+  }
+
+  private mutating func appendTwoDigits(_ number: Int) {
+    if number < 10 { append(text: "0") }
+    appendDigits(number)
   }
 
   mutating func appendField(_ name: StaticString, _ value: String) {

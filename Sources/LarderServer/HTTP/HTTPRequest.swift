@@ -26,7 +26,8 @@ enum HTTPMethod: UInt8, Sendable {
 /// The fields of a request's head that mean something. Of others, only the form is checked.
 enum HTTPField: UInt8, CaseIterable, Sendable {
   case host, contentLength, contentType, authorization, ifMatch, ifNoneMatch, range, accept, expiresIn, larder, origin
-  case fetchSite, connection, transferEncoding, expect, acceptEncoding
+  case fetchSite, connection, transferEncoding, expect, acceptEncoding, ifRange, ifUnmodifiedSince, contentRange
+  case contentEncoding
 
   fileprivate var name: StaticString {
     switch self {
@@ -46,6 +47,10 @@ enum HTTPField: UInt8, CaseIterable, Sendable {
     case .transferEncoding: "transfer-encoding"
     case .expect: "expect"
     case .acceptEncoding: "accept-encoding"
+    case .ifRange: "if-range"
+    case .ifUnmodifiedSince: "if-unmodified-since"
+    case .contentRange: "content-range"
+    case .contentEncoding: "content-encoding"
     }
   }
 }
@@ -53,7 +58,7 @@ enum HTTPField: UInt8, CaseIterable, Sendable {
 /// A request of HTTP/1.1 in the input of a connection. Ranges are those of its own bytes.
 ///
 /// Whatever two implementations might read differently is refused, so that no proxy can be made to see other requests
-/// than the server does: RFC 9112 §3, §6 and §11.2.
+/// than the server does: RFC 9112 §3, §6 and §11.2. An empty line before a request is ignored: §2.2.
 struct HTTPRequest: EncodedRequest {
   private struct Slice: BitwiseCopyable {
     var start: UInt16 = 0
@@ -73,12 +78,14 @@ struct HTTPRequest: EncodedRequest {
   let route: HTTPRoute
   /// Whether it is one of HTTP/1.0, which some who check the server's health speak.
   let isOld: Bool
+  /// Whether the connection ends after the response.
+  let isLast: Bool
   let size: Int
   private let headSize: Int
   /// Whether a list is to be lines of JSON instead of an array.
   let wantsLines: Bool
   /// Where the value of each `HTTPField` is.
-  private let fields: InlineArray<16, Slice>
+  private let fields: InlineArray<20, Slice>
 
   var body: Range<Int> { headSize..<size }
 
@@ -91,7 +98,8 @@ struct HTTPRequest: EncodedRequest {
   // MARK: An encoded request
 
   var tag: UInt32 { HTTPReplyForm(self).tag }
-  var operation: UInt8 { route.operation(method).rawValue }
+  /// The number of its operation; 0, which is none, for what Larder's own protocol doesn't have.
+  var operation: UInt8 { route.operation(method)?.rawValue ?? 0 }
   /// The store of the latest request is the only one that is open.
   var store: UInt16 { isOnEntries ? 1 : 0 }
   var isRegular: Bool { true }
@@ -151,16 +159,25 @@ struct HTTPRequest: EncodedRequest {
   /// - Parameter head: With the empty line.
   private init(_ head: RawSpan) throws(CommandFailure) {
     headSize = head.byteCount
-    var position = 0
+    var position = head.byte(0) == 13 && head.byte(1) == 10 ? 2 : 0
     let line = try Self.nextLine(of: head, at: &position)
-    (method, route, isOld) = try Self.parse(line, of: head)
-    var fields = InlineArray<16, Slice>(repeating: Slice())
+    let (method, target, isOld) = try Self.parse(line, of: head)
+    route = HTTPRoute(target.path, of: head)
+    guard !isOld || route.isPage else { throw Self.malformed("this server speaks HTTP/1.1") }
+    (self.method, self.isOld) = (method, isOld)
+    var isLast = isOld
+    var fields = InlineArray<20, Slice>(repeating: Slice())
     while true {
       let line = try Self.nextLine(of: head, at: &position)
       if line.isEmpty { break }
       let (name, value) = try Self.parse(field: line, of: head)
       guard let field = HTTPField.allCases.first(where: { head.extracting(name).isText($0.name, ignoringCase: true) })
       else { continue }
+      // It may be repeated, which no other field is.
+      if field == .connection {
+        if head.extracting(value).listContains("close") { isLast = true }
+        continue
+      }
       let index = Int(field.rawValue)
       guard fields[index].start == 0 else {
         throw Self.malformed("the field '\(field.name)' must not be repeated")
@@ -168,10 +185,13 @@ struct HTTPRequest: EncodedRequest {
       fields[index] = Slice(value)
     }
     guard position == head.byteCount else { throw Self.malformed("a line must end with CR LF") }
-    self.fields = fields
+    self.isLast = isLast
     guard isOld || fields[Int(HTTPField.host.rawValue)].start != 0 else {
       throw Self.malformed("the field 'Host' is missing")
     }
+    // The target's own host counts instead of the field: RFC 9112 §3.2.2.
+    if let host = target.host { fields[Int(HTTPField.host.rawValue)] = Slice(host) }
+    self.fields = fields
     guard fields[Int(HTTPField.transferEncoding.rawValue)].start == 0 else {
       throw Self.malformed("send the body with Content-Length: Transfer-Encoding is not supported")
     }
@@ -204,24 +224,47 @@ struct HTTPRequest: EncodedRequest {
     throw malformed("the head of a request has lines of visible characters that end with CR LF")
   }
 
+  /// Where a request goes.
+  private struct Target {
+    /// In an absolute target, the host and the port; nil in any other.
+    var host: Range<Int>?
+    /// The path and the query; the path is empty if an absolute target has none.
+    var path: Range<Int>
+
+    init(_ target: Range<Int>, of head: RawSpan) throws(CommandFailure) {
+      path = target
+      guard !target.isEmpty, !target.contains(where: { head.byte($0) == UInt8(ascii: "#") }) else {
+        throw malformed("the target of a request is a path, in which '#' is %23")
+      }
+      if head.byte(target.lowerBound) == UInt8(ascii: "/") { return }
+      let scheme = target.prefix { head.byte($0) != UInt8(ascii: ":") }
+      let start = scheme.endIndex + 3
+      guard start < target.upperBound, head.extracting(scheme.endIndex..<start).isText("://"),
+        head.extracting(scheme).isText("http", ignoringCase: true)
+          || head.extracting(scheme).isText("https", ignoringCase: true)
+      else { throw malformed("the target of a request must begin with '/', 'http://' or 'https://'") }
+      let end = (start..<target.upperBound).first { "/?".utf8.contains(head.byte($0)) } ?? target.upperBound
+      guard start < end, !(start..<end).contains(where: { head.byte($0) == UInt8(ascii: "@") }) else {
+        throw malformed("the target of a request has a host, and no user")
+      }
+      (host, path) = (start..<end, end..<target.upperBound)
+    }
+  }
+
   private static func parse(
     _ line: Range<Int>, of head: RawSpan
-  ) throws(CommandFailure) -> (HTTPMethod, HTTPRoute, isOld: Bool) {
+  ) throws(CommandFailure) -> (HTTPMethod, Target, isOld: Bool) {
     let spaces = line.filter { head.byte($0) == 0x20 }
     guard spaces.count == 2 else { throw malformed("a request begins with a method, a path and HTTP/1.1") }
     let word = line.lowerBound..<spaces[0]
     guard !word.isEmpty, word.allSatisfy({ isTokenByte(head.byte($0)) }) else {
       throw malformed("a request begins with a method, a path and HTTP/1.1")
     }
-    let target = spaces[0] + 1..<spaces[1]
-    guard !target.isEmpty, head.byte(target.lowerBound) == UInt8(ascii: "/") else {
-      throw malformed("the target of a request must begin with '/'")
-    }
-    let route = HTTPRoute(target, of: head)
+    let target = try Target(spaces[0] + 1..<spaces[1], of: head)
     let version = head.extracting(spaces[1] + 1..<line.upperBound)
-    if version.isText("HTTP/1.1") { return (HTTPMethod(head.extracting(word)), route, false) }
-    guard version.isText("HTTP/1.0"), route.isPage else { throw malformed("this server speaks HTTP/1.1") }
-    return (HTTPMethod(head.extracting(word)), route, true)
+    let isOld = version.isText("HTTP/1.0")
+    guard isOld || version.isText("HTTP/1.1") else { throw malformed("this server speaks HTTP/1.1") }
+    return (HTTPMethod(head.extracting(word)), target, isOld)
   }
 
   /// Returns the ranges of a field's name and value.
@@ -248,6 +291,21 @@ struct HTTPRequest: EncodedRequest {
 }
 
 extension RawSpan {
+  /// Whether a list whose elements commas separate has a word, in any case.
+  /// - Parameter word: Lowercase letters.
+  fileprivate func listContains(_ word: StaticString) -> Bool {
+    var start = 0
+    while start < byteCount {
+      let end = (start..<byteCount).first { byte($0) == UInt8(ascii: ",") } ?? byteCount
+      var element = start..<end
+      while let first = element.first, " \t".utf8.contains(byte(first)) { element.removeFirst() }
+      while let last = element.last, " \t".utf8.contains(byte(last)) { element.removeLast() }
+      if extracting(element).isText(word, ignoringCase: true) { return true }
+      start = end + 1
+    }
+    return false
+  }
+
   func byte(_ index: Int) -> UInt8 { unsafe unsafeLoad(fromByteOffset: index, as: UInt8.self) }
 
   /// Whether the bytes are a text of ASCII characters.

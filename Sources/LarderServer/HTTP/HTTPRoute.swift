@@ -22,12 +22,15 @@ struct HTTPRoute {
   let rest: Range<Int>
   /// What follows the question mark; empty for nothing.
   let query: Range<Int>
+  /// Whether there is a question mark.
+  let hasQuery: Bool
 
-  /// - Parameter target: The path, which begins with a slash, and the query.
+  /// - Parameter target: The path, which begins with a slash unless it is empty, and the query.
   init(_ target: Range<Int>, of head: RawSpan) {
     let mark = target.first { head.byte($0) == UInt8(ascii: "?") }
     let path = target.lowerBound..<(mark ?? target.upperBound)
     query = mark.map { $0 + 1..<target.upperBound } ?? 0..<0
+    hasQuery = mark != nil
     var position = path.lowerBound
     func next() -> Range<Int> {
       guard position < path.upperBound else { return 0..<0 }
@@ -39,7 +42,7 @@ struct HTTPRoute {
     let first = head.extracting(next())
     guard first.isText("v1"), position < path.upperBound else {
       resource = position == path.upperBound ? Self.page(first) : .asset
-      (store, rest) = (0..<0, path.lowerBound + 1..<path.upperBound)
+      (store, rest) = (0..<0, path.dropFirst())
       return
     }
     let second = head.extracting(next())
@@ -103,7 +106,7 @@ struct HTTPRoute {
     case .entries, .changes: "GET"
     case .store, .entry: "GET, HEAD, PUT, DELETE"
     case .apply, .deletion, .find, .explain, .aggregate, .update: "POST"
-    case .indexes: "GET, HEAD, POST"
+    case .indexes: "GET, HEAD, POST, DELETE"
     case .index: "DELETE"
     case .session: "POST, DELETE"
     }
@@ -123,8 +126,27 @@ struct HTTPRoute {
   /// Whether requests have any number of operations on entries.
   var isBatch: Bool { resource == .apply || resource == .deletion }
 
-  /// The operation that a request counts as, and whose right it needs; `hello` if there is none.
-  func operation(_ method: HTTPMethod) -> Operation {
+  /// Whether a request may have parameters. In the path of an entry, a question mark is taken for a part of the key that
+  /// wasn't encoded.
+  func takesParameters(_ method: HTTPMethod) -> Bool {
+    switch resource {
+    case .entries, .count, .tree, .changes: true
+    case .entry: rest.isEmpty
+    case .indexes: method == .delete
+    default: false
+    }
+  }
+
+  /// Whether the resource has a method.
+  func has(_ method: HTTPMethod) -> Bool {
+    switch (resource, method) {
+    case (.asset, .get), (.asset, .head), (.session, .post), (.session, .delete): true
+    default: operation(method) != nil
+    }
+  }
+
+  /// The operation of Larder's own protocol that a request is, and whose right it needs; nil if there is none.
+  func operation(_ method: HTTPMethod) -> Operation? {
     switch (resource, method) {
     case (.stores, .get), (.stores, .head): .storeList
     case (.stats, .get), (.stats, .head), (.store, .get), (.store, .head): .stats
@@ -133,8 +155,6 @@ struct HTTPRoute {
     case (.cluster, .get), (.cluster, .head): .cluster
     case (.whoami, .get), (.whoami, .head): .whoami
     case (.health, .get), (.health, .head), (.readiness, .get), (.readiness, .head): .ping
-    case (.asset, .get), (.asset, .head): .ping
-    case (.session, .post), (.session, .delete): .ping
     case (.metrics, .get), (.metrics, .head): .stats
     case (.store, .put): .storeCreate
     case (.store, .delete): .storeDrop
@@ -151,8 +171,8 @@ struct HTTPRoute {
     case (.update, .post): .changeMatching
     case (.indexes, .get), (.indexes, .head): .indexList
     case (.indexes, .post): .indexEnsure
-    case (.index, .delete): .indexDelete
-    default: .hello
+    case (.index, .delete), (.indexes, .delete): .indexDelete
+    default: nil
     }
   }
 }

@@ -417,9 +417,9 @@ struct EventLoop: ~Copyable {
   ) {
     switch transfer {
     case .moved:
-      connection.phase = .inputEnded
       // What waits for a stream is still executed.
-      if !connection.waits.isAwaitingStream { connection.input.removeAll() }
+      if !connection.waits.isAwaitingStream || !connection.executes { connection.input.removeAll() }
+      connection.phase = .inputEnded
       settle(&connection, &spare)
     case .wouldBlock:
       // It may wait for other events than before.
@@ -534,7 +534,7 @@ struct EventLoop: ~Copyable {
   /// Appends the pushes and the frames of open streams that can be sent.
   private mutating func continueStreams(of connection: inout Connection, _ replies: inout ReplyBuffer) {
     // Nothing may follow a notice.
-    if !connection.executes { connection.endAllStreams() }
+    if !connection.isServed { connection.endAllStreams() }
     if connection.hasPushes, connection.executes { connection.session.appendPushes(of: &connection, into: &replies) }
     guard !connection.streams.isEmpty, !connection.waits.isPaused else { return }
     let session = connection.session
@@ -585,14 +585,14 @@ struct EventLoop: ~Copyable {
   /// Closes a connection that has nothing left to do, or takes it a step closer to that.
   private mutating func endIfDone(_ connection: inout Connection, _ replies: inout ReplyBuffer) {
     guard !connection.hasWaitingReplies, !connection.mustRetry, !connection.waits.isPaused else { return }
-    if drain.isRunning, connection.executes, drain.permitsEnd(of: connection) {
+    if drain.isRunning, connection.isServed, drain.permitsEnd(of: connection) {
       end(&connection, .shuttingDown, "the server is shutting down", &replies)
       send(&replies, to: &connection)
       guard !connection.hasWaitingReplies else { return }
     }
     switch connection.phase {
     case .inputEnded where connection.streams.isEmpty && connection.channel.isPlain: connection.phase = .closed
-    case .inputEnded where connection.streams.isEmpty, .closing:
+    case .inputEnded where connection.streams.isEmpty, .lastRequest where connection.streams.isEmpty, .closing:
       connection.endOutput(now: now)
       scheduleLingerTimeout(of: connection)
     default: break
@@ -663,7 +663,7 @@ struct EventLoop: ~Copyable {
 
   /// Applies the current access rules, also to what a connection has open.
   mutating func updateAccess(of connection: inout Connection, _ spare: inout ReplyBuffer) {
-    guard connection.phase == .open || connection.phase == .inputEnded else { return }
+    guard connection.isServed, connection.phase != .greeting else { return }
     let former = connection.grants
     connection.grants = server.accessControl.grants(for: connection)
     guard connection.grants != former else { return }

@@ -103,8 +103,8 @@ protocol Codec {
   /// Replies to the beginning of a request, whose rest the client may hold back until then.
   static func replyToBeginning(_ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer)
 
-  /// Notes that a request whose command was translated has got its whole reply.
-  static func didReply(to request: Request, _ bytes: RawSpan, of connection: inout Connection)
+  /// Whether the connection ends after the reply to a request.
+  static func isLast(_ request: Request) -> Bool
 
   /// Appends a failure in place of the rest of a stream.
   static func append(_ failure: CommandFailure, toBegunStream request: UInt32, into bytes: inout ByteBuffer)
@@ -158,7 +158,8 @@ extension Codec {
     _ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer
   ) {}
 
-  static func didReply(to request: Request, _ bytes: RawSpan, of connection: inout Connection) {}
+  @inline(__always)
+  static func isLast(_ request: Request) -> Bool { false }
 
   static func append(_ failure: CommandFailure, toBegunStream request: UInt32, into bytes: inout ByteBuffer) {
     append(failure, to: request, into: &bytes)

@@ -109,6 +109,7 @@ extension Session {
         case .paused: return position
         }
         position += request.size
+        if C.isLast(request) { connection.endAfterReply() }
       }
     }
     // What arrives at a connection that is ending is never executed, so it counts as consumed.
@@ -164,6 +165,7 @@ extension Session {
       case .paused: return stop(at: position, from: start, on: &executor)
       }
       position &+= request.size
+      if C.isLast(request) { connection.endAfterReply() }
       guard connection.executes, !connection.waits.mustWait, replies.count < maxReplyBytes,
         case .request(let next) = C.scan(bytes, at: position, maxSize: maxSize),
         next.store == first.store, next.isRegular, permits(next, bytes, at: position, on: opened)
@@ -245,18 +247,15 @@ extension Session {
     if command.mayStream, let end = rejectStream(request.tag, of: &connection, on: &executor, into: &replies) {
       return end
     }
-    let end: RequestEnd
     do throws(Detour) {
       let execution = unsafe try executor.execute(
         command, in: body.span.bytes, nil, &connection.uploads, on: store, &map)
-      end = reply(execution, to: request, store, now: executor.now, into: &replies)
+      return reply(execution, to: request, store, now: executor.now, into: &replies)
     } catch {
-      end = unsafe follow(
+      return unsafe follow(
         error, of: command, to: request, body.span.bytes, of: &connection, on: store, &map, executor: &executor,
         into: &replies)
     }
-    if case .replied = end, connection.streams.isEmpty { C.didReply(to: request, bytes, of: &connection) }
-    return end
   }
 
   /// Appends the reply with the outcome of a command on entries.

@@ -91,7 +91,6 @@ extension Session {
     }
     guard case .replied(let failure) = end else { return end }
     executor.record(failure, of: job.request)
-    C.didReply(to: request, body, of: &connection)
     return .pending
   }
 
