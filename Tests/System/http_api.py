@@ -1,16 +1,16 @@
 """Checks the API over HTTP with clients of others: schemathesis, which sends what `Protocol/http.yaml` describes and what it
-doesn't, curl, Python's http.client, and requests.
+doesn't, curl, Python's http.client, requests, a client that openapi-python-client makes, and all that behind nginx.
 
     python3 http_api.py --server PATH       starts this larderd in a temporary directory and stops it afterwards
 
-Requires `schemathesis` from PyPI and what it depends on, beside this Python, and curl. Prints how many checks passed and exits with status 1 if any
-failed.
+Requires `schemathesis`, `openapi-spec-validator` and `openapi-python-client` from PyPI and what they depend on, beside this
+Python, and curl and nginx. `LARDER_SEED` repeats the random requests of an earlier run. Prints how many checks passed and
+exits with status 1 if any failed.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
 import re
@@ -23,24 +23,16 @@ from pathlib import Path
 
 import requests
 import yaml
-from brief_case import BriefCase, clip, run
+from brief_case import clip, run
+from http_case import CHANGING, ROOT, HTTPCase
+from http_conditions import HTTPConditions
+from http_generated import HTTPGenerated
+from http_proxy import HTTPProxy
 from larder import Client
 from server_process import Server
 
-ROOT = Path(__file__).resolve().parents[2]
-CHANGING = {"X-Larder": "1"}
 
-
-class HTTPChecks(BriefCase):
-    address: str
-    port: int
-    directory: str
-
-    def connect(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        self.addCleanup(connection.close)
-        return connection
-
+class HTTPChecks(HTTPCase):
     def test_description(self) -> None:
         """What is described is served as described, and nothing makes the server fail."""
         outcome = subprocess.run(
@@ -154,12 +146,20 @@ def main() -> int:
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="larder-http-") as directory:
-        server = Server(options.server.resolve(), Path(directory), "--listen", "http:127.0.0.1:0", "--store", "films=memory")
+        # Rules, so that the console has links.
+        server = Server(
+            options.server.resolve(), Path(directory), "--listen", "http:127.0.0.1:0", "--store", "films=memory",
+            "--store", "disk=log", "--data", f"{directory}/data", "--allow", "tcp=admin",
+            "--allow", f"user:{os.getuid()}=admin",
+        )  # fmt: skip
         try:
             server.wait_until_ready()
-            (HTTPChecks.port,) = server.tcp_ports()
-            HTTPChecks.address, HTTPChecks.directory = server.address, directory
-            passed, failed = run(unittest.defaultTestLoader.loadTestsFromTestCase(HTTPChecks))
+            (HTTPCase.port,) = server.tcp_ports()
+            HTTPCase.address, HTTPCase.directory = server.address, directory
+            loader, suite = unittest.defaultTestLoader, unittest.TestSuite()
+            for case in [HTTPChecks, HTTPConditions, HTTPGenerated, HTTPProxy]:
+                suite.addTests(loader.loadTestsFromTestCase(case))
+            passed, failed = run(suite)
         finally:
             server.kill()
     print(f"{passed} passed, {failed} failed")

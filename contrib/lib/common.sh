@@ -10,6 +10,8 @@ database_packages=(postgresql)
 tls_packages=(gnutls-bin openssl)
 # The Debian packages of the browser that the console is tried in, and the fonts of its pictures.
 browser_packages=(chromium fonts-dejavu-core)
+# The Debian packages of the proxy that the API over HTTP is tried behind.
+proxy_packages=(nginx-light)
 # The Debian packages of the shells that have completions.
 shell_packages=(bash fish zsh)
 # The Debian packages of Larder's peers, and of the program that draws plots.
@@ -78,11 +80,11 @@ need_swift() {
 }
 
 # Installs Python packages that tests need into a virtual environment: Prometheus's parser, what tests an API by its
-# description, and what drives a browser.
+# description, what checks the description and makes a client of it, and what drives a browser.
 need_python_packages() {
   if [[ ! -x .build-python/bin/python3 ]]; then python3 -m venv .build-python; fi
   .build-python/bin/pip install --quiet --disable-pip-version-check prometheus_client==0.23.1 schemathesis==4.32.5 \
-    playwright==1.65.2 axe-playwright-python==0.1.8
+    openapi-spec-validator==0.9.0 openapi-python-client==0.29.1 playwright==1.65.2 axe-playwright-python==0.1.8
 }
 
 # install_missing PACKAGE...: installs the Debian packages that are missing.
