@@ -256,6 +256,11 @@ extension EventLog {
           "milliseconds": "\(opening.milliseconds)",
         ])
     case .lost(let name): warning("another server has taken over a replicated store", ["store": "\(name)"])
+    case .stopped(let name):
+      error(
+        "stopped a store of this server, because a replicated store has its name; its files are as they were, and its"
+          + " entries are lost if it was in memory",
+        ["store": "\(name)"])
     case .failure(let name?, let reason?): warning("does not serve a replicated store: \(reason)", ["store": "\(name)"])
     case .failure(nil, let reason?): error("can't monitor replicated stores: \(reason)")
     case .failure(nil, nil): notice("monitors replicated stores again")

@@ -105,5 +105,8 @@ package final class FollowedStore: Sendable {
   }
 
   /// Ends the store.
-  func end() { store.discardContents() }
+  func end() {
+    store.discardContents(
+      because: .servedElsewhere(store.name, StoreElsewhere("it has stopped following the store; ask another server")))
+  }
 }

@@ -42,6 +42,9 @@ package final class Membership: Sendable {
     /// Another process has the name.
     case nameTaken(String, address: String)
 
+    /// Whether it passes by itself.
+    var isTemporary: Bool { if case .nameTaken = self { false } else { true } }
+
     package var description: String {
       switch self {
       case .log(let error): "\(error)"

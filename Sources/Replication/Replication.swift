@@ -53,6 +53,8 @@ package final class Replication: SharedStores {
     var engines: [StoreName: WeakEngine] = [:]
     /// When stores were first seen that nobody leads.
     var successions: [StoreState: UInt64] = [:]
+    /// What was last seen of the stores that this server did not serve, by their databases.
+    var known: [DatabaseName: [StoreName: StoreElsewhere]] = [:]
   }
 
   private struct WeakEngine {
@@ -109,22 +111,43 @@ package final class Replication: SharedStores {
   package func survey(serving served: Set<StoreName>, within budgets: StoreBudgets) -> SharedStoreSurvey {
     var survey = SharedStoreSurvey()
     for database in databases {
+      var isUnavailable = false
       do { try self.survey(database, serving: served, within: budgets, into: &survey) } catch {
+        isUnavailable = true
         survey.failure = "database \(database.name): \(error)"
       }
+      // What was last seen of a database that can't be asked still holds, as far as this server knows.
+      guard let known = state.withLock({ $0.known[database.name] }) else {
+        survey.knowsAllStores = false
+        continue
+      }
+      guard isUnavailable else { continue }
+      survey.elsewhere.merge(known.filter { !served.contains($0.key) }) { current, _ in current }
     }
     return survey
+  }
+
+  /// Makes the server join the cluster of a database, if it can.
+  /// - Returns: Why it can't yet.
+  private func join(_ database: Database) throws -> Membership.JoinError? {
+    do throws(Membership.JoinError) { try database.membership.join() } catch {
+      if case .log = error { throw error }
+      return error
+    }
+    return nil
   }
 
   private func survey(
     _ database: Database, serving served: Set<StoreName>, within budgets: StoreBudgets,
     into survey: inout SharedStoreSurvey
   ) throws {
-    try database.membership.join()
+    let obstacle = try join(database)
     let live = try database.membership.liveNodes()
     let own = database.membership.life?.node
     var stores: [JSONValue] = []
     var toFollow: [StoreID: Follower.Order] = [:]
+    var elsewhere: [StoreName: StoreElsewhere] = [:]
+    var known: [StoreName: StoreElsewhere] = [:]
     for state in try database.log.stores() {
       guard let name = try? StoreName(state.name) else { continue }
       let leader = state.leader.flatMap { live[$0] }
@@ -145,24 +168,35 @@ package final class Replication: SharedStores {
       {
         toFollow[state.id] = Follower.Order(
           store: StoreDescription(name: name, specification: specification),
-          writesSnapshots: snapshotWriter?.node == own)
+          writesSnapshots: own != nil && snapshotWriter?.node == own)
         survey.followFailures[name] = database.follower.failure(of: state.id)
       }
       if let leader, leader.node != own {
-        survey.elsewhere[name] = StoreElsewhere(servedBy: leader)
+        // A leader of this server's name is an earlier life of it, or another server that has its name.
+        if let obstacle, obstacle.isTemporary, leader.name == database.membership.name {
+          elsewhere[name] = StoreElsewhere("\(obstacle)")
+        } else {
+          elsewhere[name] = StoreElsewhere(servedBy: leader)
+        }
       } else if let successor = awaitedLeader(of: state, among: live), successor.node != own {
-        survey.elsewhere[name] = StoreElsewhere(
+        elsewhere[name] = StoreElsewhere(
           "it is on its way to the node \(successor.name), at \(successor.address)", address: successor.address)
+      } else if let obstacle {
+        elsewhere[name] = StoreElsewhere("\(obstacle)")
       } else if !isShared, state.successor != own?.id {
-        survey.elsewhere[name] = StoreElsewhere("nobody serves it, and this server may not (cluster.stores)")
+        elsewhere[name] = StoreElsewhere("nobody serves it, and this server may not (cluster.stores)")
       } else {
         do {
           survey.toOpen.append(StoreDescription(name: name, specification: try specification(of: state, in: database)))
+          known[name] = StoreElsewhere("nobody served it when its database last responded")
         } catch {
-          survey.elsewhere[name] = StoreElsewhere("\(error)")
+          elsewhere[name] = StoreElsewhere("\(error)")
         }
       }
     }
+    survey.elsewhere.merge(elsewhere) { _, new in new }
+    state.withLock { [known] in $0.known[database.name] = known.merging(elsewhere) { _, new in new } }
+    if let obstacle { survey.failure = "database \(database.name): \(obstacle)" }
     database.follower.follow(toFollow, budgets)
     let nodes = live.values.sorted { $0.name < $1.name }.map { node -> JSONValue in
       ["name": .string(node.name), "address": .string(node.address), "lease": .integer(Int64(node.lease))]

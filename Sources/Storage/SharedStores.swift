@@ -29,7 +29,12 @@ package struct StoreElsewhere: Hashable, Sendable {
   /// Where the clients of the server that serves it connect; nil if that is unknown.
   package let address: String?
 
-  package init(_ reason: String, address: String? = nil) { (self.reason, self.address) = (reason, address) }
+  /// Whether it isn't known yet if there is such a store.
+  package let isUnknown: Bool
+
+  package init(_ reason: String, address: String? = nil, isUnknown: Bool = false) {
+    (self.reason, self.address, self.isUnknown) = (reason, address, isUnknown)
+  }
 }
 
 /// What a server is to do about the stores that it shares with others.
@@ -38,11 +43,13 @@ package struct SharedStoreSurvey: Sendable {
   package var toOpen: [StoreDescription] = []
   /// The stores that are served elsewhere, or not for now.
   package var elsewhere: [StoreName: StoreElsewhere] = [:]
+  /// Whether all stores are known: each database has been asked at least once. Until then, any name may be taken.
+  package var knowsAllStores = true
   /// The stores that this server can't follow, and why.
   package var followFailures: [StoreName: String] = [:]
   /// The servers and their stores, an object for each database: `Protocol/wire.md` §6.15.
   package var report: [JSONValue] = []
-  /// Why the survey is incomplete; nil if it is complete.
+  /// Why a database could not be asked, or this server can't serve its stores yet; nil if neither is so.
   package var failure: String?
 
   package init() {}

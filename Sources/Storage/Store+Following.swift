@@ -43,15 +43,17 @@ extension Store {
   package func endFollowing(into other: inout EntryMap) {
     lockWithoutReaders()
     let waiters = unsafe map.drainChangeWaiters()
-    unsafe map.move(to: &other)
+    unsafe map.move(
+      to: &other, because: .servedElsewhere(name, StoreElsewhere("it is taking the store over; open it again")))
     unlock()
     for waiter in waiters { waiter.storeDidChange() }
   }
 
-  /// Frees the memory of a store that is no longer served, and tells those who wait for it.
-  package func discardContents() {
+  /// Frees the memory of a store that is no longer served, and notifies those who wait for it.
+  /// - Parameter error: What they get.
+  package func discardContents(because error: StorageError = .storeDropped) {
     let (waiters, commitWaiters) = access { map in
-      defer { map.drop() }
+      defer { map.drop(because: error) }
       return (map.drainChangeWaiters(), map.drainCommitWaiters())
     }
     for waiter in waiters { waiter.storeDidChange() }

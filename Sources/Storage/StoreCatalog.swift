@@ -30,6 +30,10 @@ package final class StoreCatalog: Sendable {
   private let damagedStores = Lock<[StoreName: DamagedStore]>([:])
   /// The stores that other servers serve, or could.
   private let storesElsewhere = Lock<[StoreName: StoreElsewhere]>([:])
+  /// Why the stores that servers share are not all known yet; nil if they are.
+  private let missingSurvey: Lock<StoreElsewhere?>
+  /// The stores that were stopped because a store that servers share has their name.
+  private let stoppedStores = Lock<Set<StoreName>>([])
   /// When those of them that could not be opened here may be tried again, in milliseconds.
   private let openingTimes = Lock<[StoreName: UInt64]>([:])
   /// How many stores were moved to other servers.
@@ -47,10 +51,12 @@ package final class StoreCatalog: Sendable {
   ///   - engines: The engines that stores can have.
   ///   - data: Where durable stores are recorded; nil if the server has no data directory.
   ///   - budgets: What all stores may use together.
+  ///   - sharesStores: Whether servers share stores, which `update` makes known.
   package init(
     limit: Int = StoreCatalog.defaultLimit, engines: [EngineKind] = .builtIn, data: DataDirectory? = nil,
-    budgets: StoreBudgets = StoreBudgets()
+    budgets: StoreBudgets = StoreBudgets(), sharesStores: Bool = false
   ) {
+    missingSurvey = Lock(sharesStores ? Self.missingSurvey(nil) : nil)
     self.limit = Atomic(limit)
     self.engines = engines
     self.data = data
@@ -107,13 +113,17 @@ package final class StoreCatalog: Sendable {
   }
 
   /// Creates a store, which is empty unless its engine keeps an earlier one that the catalog doesn't know.
+  /// - Parameter isConfigured: Whether the store is created even if the stores that servers share aren't known yet.
   /// - Throws: `storeExists` if the name is taken, even with the same engine; `storeDamaged` if a damaged store has it;
-  ///   `tooManyStores`.
+  ///   `servedElsewhere` if it can't be known yet whether the name is taken; `tooManyStores`.
   @discardableResult
-  package func create(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Store {
+  package func create(
+    _ name: StoreName, _ specification: StoreSpecification, isConfigured: Bool = false
+  ) throws(StorageError) -> Store {
     try changeLock.withLock { _ throws(StorageError) in
       if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
-      if elsewhere(name) != nil { throw .storeExists(name, specification.engine) }
+      if elsewhere(name) != nil { throw .storeExists(name, .replicated) }
+      if !isConfigured, !has(name), let reason = missingSurvey.withLock({ $0 }) { throw .servedElsewhere(name, reason) }
       try stores.withLock { (stores) throws(StorageError) in try checkCanAdd(name, to: stores) }
       let store = try make(name, specification)
       stores.withLock { $0[name] = store }
@@ -127,7 +137,7 @@ package final class StoreCatalog: Sendable {
   @discardableResult
   package func ensure(_ name: StoreName, _ specification: StoreSpecification) throws(StorageError) -> Bool {
     guard let store = stores.withLock({ $0[name] }) else {
-      try create(name, specification)
+      try create(name, specification, isConfigured: true)
       return true
     }
     guard specification.fits(store.specification) else { throw .storeExists(name, store.engine) }
@@ -194,15 +204,29 @@ package final class StoreCatalog: Sendable {
   }
 
   /// Returns the store with that name.
-  /// - Throws: `unknownStore` or `storeDamaged`.
+  /// - Throws: `unknownStore`, `storeDamaged` or `servedElsewhere`.
   package func open(_ name: StoreName) throws(StorageError) -> Store {
     if let store = stores.withLock({ $0[name] }) { return store }
     if let reason = damage(of: name) { throw .storeDamaged(name, reason) }
-    if let elsewhere = elsewhere(name) { throw .servedElsewhere(name, elsewhere) }
-    throw .unknownStore(name)
+    throw absence(of: name)
   }
 
+  private func has(_ name: StoreName) -> Bool { stores.withLock { $0[name] != nil } }
+
   private func elsewhere(_ name: StoreName) -> StoreElsewhere? { storesElsewhere.withLock { $0[name] } }
+
+  /// Returns why this server doesn't have a store that isn't damaged: another one serves it, that can't be known yet, or
+  /// there is no such store.
+  private func absence(of name: StoreName) -> StorageError {
+    if let elsewhere = elsewhere(name) ?? missingSurvey.withLock({ $0 }) { return .servedElsewhere(name, elsewhere) }
+    return .unknownStore(name)
+  }
+
+  /// Why the stores that servers share are not all known yet; nil if they are. Until then, no name is known to be free.
+  package var missingKnowledge: String? { missingSurvey.withLock { $0?.reason } }
+
+  /// The names of the stores that were stopped because a store that servers share has their name, in order.
+  package var stoppedNames: [StoreName] { stoppedStores.withLock { $0.sorted() } }
 
   /// Returns why a store can't be served; nil if there is no such store.
   private func damage(of name: StoreName) -> String? { damagedStores.withLock { $0[name]?.reason } }
@@ -216,8 +240,7 @@ package final class StoreCatalog: Sendable {
       if let store = stores.withLock({ $0[name] }), store.lease != nil { try remove(name, store.specification) }
       guard let store = stores.withLock({ $0.removeValue(forKey: name) }) else {
         guard let damaged = damagedStores.withLock({ $0[name] }) else {
-          if let elsewhere = elsewhere(name) { throw .servedElsewhere(name, elsewhere) }
-          throw .unknownStore(name)
+          throw absence(of: name)
         }
         try remove(name, damaged.specification)
         damagedStores.withLock { _ = $0.removeValue(forKey: name) }
@@ -244,26 +267,24 @@ package final class StoreCatalog: Sendable {
   /// - Parameters:
   ///   - onOpen: Called with what was found in each store that was opened.
   ///   - onFailure: Called with the name of each store that could not be opened, and the reason.
-  /// - Returns: The stores that were given up.
+  /// - Returns: The stores that were given up, and those that were stopped because a shared one has their name.
   package func update(
     from shared: any SharedStores, onOpen: (StoreName, StoreOpening) -> Void,
     onFailure: (StoreName, String) -> Void
-  ) -> (lost: [StoreName], survey: SharedStoreSurvey) {
+  ) -> (lost: [StoreName], stopped: [StoreName], survey: SharedStoreSurvey) {
     let lost = all.filter(\.isLost)
     for store in lost {
-      changeLock.withLock { _ in
-        storesElsewhere.withLock { $0[store.name] = StoreElsewhere("another server has taken it over") }
-        stores.withLock { _ = $0.removeValue(forKey: store.name) }
-        store.discardContents()
-        store.close()
-      }
+      changeLock.withLock { _ in giveUp(store, to: StoreElsewhere("another server has taken it over")) }
     }
     let served = Set(all.filter { $0.lease != nil }.map(\.name))
     let previousMoveCount = moveCount.load(ordering: .relaxed)
     let survey = shared.survey(serving: served, within: budgets)
+    var stopped: [StoreName] = []
     // A store that was moved meanwhile is neither here nor in the survey.
-    if survey.failure == nil, moveCount.load(ordering: .relaxed) == previousMoveCount {
+    if moveCount.load(ordering: .relaxed) == previousMoveCount {
       var elsewhere = survey.elsewhere
+      let names = Set(elsewhere.keys).union(survey.toOpen.lazy.map(\.name))
+      stopped = stopStores(named: names)
       let now = monotonicMilliseconds()
       // A store that can't be opened keeps the reason until the next attempt.
       let times = openingTimes.withLock { $0 }
@@ -272,6 +293,9 @@ package final class StoreCatalog: Sendable {
       for description in survey.toOpen { elsewhere[description.name] = known[description.name] }
       for description in toOpen { elsewhere[description.name] = StoreElsewhere("it is about to serve it") }
       storesElsewhere.withLock { $0 = elsewhere }
+      missingSurvey.withLock { missing in
+        if missing != nil { missing = survey.knowsAllStores ? nil : Self.missingSurvey(survey.failure) }
+      }
       for description in toOpen {
         do { try openShared(description, onOpen) } catch {
           var elsewhere = StoreElsewhere("\(error)")
@@ -286,7 +310,25 @@ package final class StoreCatalog: Sendable {
         }
       }
     }
-    return (lost.map(\.name), survey)
+    return (lost.map(\.name), stopped, survey)
+  }
+
+  private static func missingSurvey(_ failure: String?) -> StoreElsewhere {
+    StoreElsewhere(
+      "it has yet to learn which stores its databases have\(failure.map { " (\($0))" } ?? "")", isUnknown: true)
+  }
+
+  /// Stops the stores that have the names of shared ones. Files stay as they are.
+  /// - Returns: The names of those that were stopped.
+  private func stopStores(named names: Set<StoreName>) -> [StoreName] {
+    let conflicting = all.filter { $0.lease == nil && names.contains($0.name) }
+    for store in conflicting {
+      changeLock.withLock { _ in
+        stoppedStores.withLock { _ = $0.insert(store.name) }
+        giveUp(store, to: StoreElsewhere("a store of this name in a database has taken its place"))
+      }
+    }
+    return conflicting.map(\.name)
   }
 
   /// Hands a store over to another server, without losing a write.
@@ -315,11 +357,16 @@ package final class StoreCatalog: Sendable {
         usleep(1_000)
       }
       moveCount.add(1, ordering: .relaxed)
-      storesElsewhere.withLock { $0[name] = destination }
-      stores.withLock { _ = $0.removeValue(forKey: name) }
-      store.discardContents()
-      store.close()
+      giveUp(store, to: destination)
     }
+  }
+
+  /// Ends a store here that other servers serve from now on, or could.
+  private func giveUp(_ store: Store, to destination: StoreElsewhere) {
+    storesElsewhere.withLock { $0[store.name] = destination }
+    stores.withLock { _ = $0.removeValue(forKey: store.name) }
+    store.discardContents(because: .servedElsewhere(store.name, destination))
+    store.close()
   }
 
   private func openShared(_ description: StoreDescription, _ onOpen: (StoreName, StoreOpening) -> Void) throws {

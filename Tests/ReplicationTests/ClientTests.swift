@@ -91,12 +91,23 @@ import Testing
     await cluster.stop()
   }
 
-  @Test func `a store is moved without a failing call`() async throws {
+  @Test func `a store is moved without a failing call or watch`() async throws {
     let cluster = try Cluster()
     let client = try LarderClient(cluster.addresses)
     let store = client.store("s")
     try await store.put("key", [0])
     let isOver = Flag()
+    let watching = Task {
+      var watch = store.watch(from: 1).makeAsyncIterator()
+      var revisions: [UInt64] = []
+      while let commit = try await watch.next() {
+        revisions.append(commit.revision)
+        if commit.changes.contains(where: { if case .put(let entry) = $0 { entry.key == "end" } else { false } }) {
+          break
+        }
+      }
+      return revisions
+    }
     try await withThrowingTaskGroup { group in
       for task in 0..<4 {
         group.addTask {
@@ -122,6 +133,8 @@ import Testing
       isOver.set()
       try await group.waitForAll()
     }
+    let last = try await store.put("end", [])
+    #expect(try await watching.value == Array(1...last))
     await #expect(throws: LarderError.illegalArgument) { try await client.moveStore("s", to: "nowhere") }
     client.close()
     await cluster.stop()

@@ -13,17 +13,17 @@ final class TestNode {
 
   init(
     _ name: String, _ log: SimulatedLog, lease: UInt64 = 200, valueCache: Int = 64 << 20,
-    sharing patterns: [StorePattern]? = nil
+    sharing patterns: [StorePattern]? = nil, data: DataDirectory? = nil
   ) {
     database = Replication.Database(
       DatabaseName("main")!, log, node: name, address: "at-\(name)", lease: lease, valueCache: valueCache)
     replication = Replication([database], sharing: patterns)
-    catalog = StoreCatalog(engines: .builtIn + [replication.engine])
+    catalog = StoreCatalog(engines: .builtIn + [replication.engine], data: data, sharesStores: true)
     look()
   }
 
   @discardableResult
-  func look() -> (lost: [StoreName], survey: SharedStoreSurvey) {
+  func look() -> (lost: [StoreName], stopped: [StoreName], survey: SharedStoreSurvey) {
     catalog.update(from: replication, onOpen: { _, _ in }, onFailure: { _, _ in })
   }
 

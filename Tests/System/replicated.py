@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
 import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -262,6 +264,61 @@ class TakeoverChecks(ReplicatedCase):
         node.stop()
         node.start()
         self.assertEqual(self.served(node).get("a").value, b"1")
+
+    def assert_denies_nothing(self, node: Node, until: Callable[[], bool]) -> int:
+        """Asks for a store in three protocols, and checks that it is never said to be absent. Returns how often it was asked
+        for in vain."""
+        attempts = 0
+        end = time.monotonic() + 30
+        while not until():
+            self.assertLess(time.monotonic(), end, node.log)
+            with contextlib.suppress(ConnectionError, FileNotFoundError), node.client() as client:
+                with self.assertRaises(LarderError) as raised:
+                    client.create("orders", "memory")
+                self.assertIn(raised.exception.code, (Code.notLeader, Code.storeExists))
+                try:
+                    client.open("orders")
+                except LarderError as error:
+                    self.assertIs(error.code, Code.notLeader, error)
+                    attempts += 1
+                status = self.request(f"{node.folder}/{node.name}.http", "GET", "/v1/stores/orders/entries/a")
+                self.assertIn(status, (200, 503))
+                with socket.socket(socket.AF_UNIX) as resp:
+                    resp.connect(f"{node.folder}/{node.name}.resp")
+                    resp.sendall(b"GET a\r\n")
+                    reply = resp.recv(1_000)
+                self.assertRegex(reply, rb"^(-LOADING|-READONLY|\$1)", reply)
+        return attempts
+
+    @staticmethod
+    def request(path: str, method: str, target: str) -> int:
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(path)
+        with contextlib.closing(connection):
+            connection.request(method, target)
+            return connection.getresponse().status
+
+    def test_a_server_that_comes_back_never_denies_its_stores(self) -> None:
+        name = "node"
+        protocols = [f"unix:{self.folder}/{name}", f"http+unix:{self.folder}/{name}.http", f"resp+unix:{self.folder}/{name}.resp"]
+        settings = {"listen": protocols, "resp.databases": ["0=orders"]}
+        node = self.node(name=name, **settings)
+        self.created(node).put("a", b"1")
+        for _ in range(3):
+            node.kill()
+            node.start()
+            self.assertGreater(self.assert_denies_nothing(node, lambda: node.serves("orders")), 0)
+        node.kill()
+        self.postgres.stop("immediate")
+        node.start()
+        end = time.monotonic() + 2
+        self.assertGreater(self.assert_denies_nothing(node, lambda: time.monotonic() > end), 10)
+        self.assertEqual(self.request(f"{self.folder}/{name}.http", "GET", "/readyz"), 503)
+        self.postgres.start()
+        self.assert_denies_nothing(node, lambda: node.serves("orders"))
+        self.assertEqual(self.served(node).get("a").value, b"1")
+        self.assertEqual(self.request(f"{self.folder}/{name}.http", "GET", "/readyz"), 200)
 
     def test_two_servers_of_one_name_are_noticed(self) -> None:
         first = self.node(name="twin")

@@ -65,6 +65,7 @@ extension ClientCore {
     let target = store.map { RequestTarget.store($0.number) } ?? .server
     var deadline = deadline
     var failures = 0
+    var serversWithoutStore: Set<Int> = []
     while true {
       let server = server(for: store)
       let connection = connection(to: server, isLong: isLong)
@@ -75,8 +76,9 @@ extension ClientCore {
       leave(server, for: store, named: error.leaderAddress)
       failures += 1
       deadline.refresh()
-      // No server may know the store.
-      let isOver = error.kind == .storeUnknown && failures >= serverCount
+      if error.kind == .storeUnknown { serversWithoutStore.insert(server) }
+      // A server that has not replied, or doesn't know yet, may have the store.
+      let isOver = serversWithoutStore.count == serverCount
       guard error.isSafeElsewhere, !isOver, deadline.now < deadline.instant else { return (reply, connection) }
       guard failures % serverCount == 0 else { continue }
       let pause = min(Self.pauses.upperBound, Self.pauses.lowerBound * failures)

@@ -135,9 +135,15 @@ struct CommandFailure: Error {
   let shownRevision: UInt64
   /// What is known about the request.
   let outcome: Outcome
+  /// Whether the server has yet to learn which stores there are.
+  let isLoading: Bool
 
   /// - Parameter outcome: What is known about the request; nil for what is known after most errors with the code.
-  init(_ code: ErrorCode, outcome: Outcome? = nil, _ message: String = "", shownRevision: UInt64 = 0) {
+  init(
+    _ code: ErrorCode, outcome: Outcome? = nil, _ message: String = "", shownRevision: UInt64 = 0,
+    isLoading: Bool = false
+  ) {
+    self.isLoading = isLoading
     self.code = code
     self.message = message
     self.shownRevision = shownRevision
@@ -150,12 +156,15 @@ struct CommandFailure: Error {
     self.init(isLost ? .notLeader : .failed, outcome: .unknown, "\(error)")
   }
 
-  /// Returns why a request on a store fails that is not in the catalog any more.
-  static func removed(_ store: Store) -> CommandFailure {
-    store.isLost || store.freshness != nil
-      ? CommandFailure(.notLeader, "another server has taken over the store \(store.name)")
-      : CommandFailure(.storeUnknown, "store \(store.name) was dropped")
+  /// Returns why a request on a store fails that this server no longer serves.
+  /// - Parameter error: The error of the store's map.
+  static func removed(_ store: Store, _ error: StorageError) -> CommandFailure {
+    error == .storeDropped
+      ? CommandFailure(.storeUnknown, "store \(store.name) was dropped") : CommandFailure(error)
   }
+
+  /// Returns why a request on a store fails that this server no longer serves. Takes the store's lock.
+  static func removed(_ store: Store) -> CommandFailure { removed(store, store.access { $0.removalError }) }
 
   static let leaseLost = CommandFailure(
     .notLeader,
@@ -172,8 +181,13 @@ struct CommandFailure: Error {
   /// - Parameter shownRevision: The store's revision, if the error reveals what is in the store.
   init(_ error: StorageError, shownRevision: UInt64 = 0) {
     var message = "\(error)"
-    // The last line is for programs.
-    if case .servedElsewhere(_, let elsewhere) = error, let address = elsewhere.address { message += "\n\(address)" }
-    self.init(ErrorCode(error), message, shownRevision: error.revealsContents ? shownRevision : 0)
+    var isLoading = false
+    if case .servedElsewhere(_, let elsewhere) = error {
+      isLoading = elsewhere.isUnknown
+      // The last line is for programs.
+      if let address = elsewhere.address { message += "\n\(address)" }
+    }
+    self.init(
+      ErrorCode(error), message, shownRevision: error.revealsContents ? shownRevision : 0, isLoading: isLoading)
   }
 }

@@ -243,7 +243,7 @@ struct Executor: ~Copyable {
     _ command: Command, in bytes: RawSpan, _ memory: ValueMemory?, _ uploads: inout Uploads, on store: Store,
     _ map: inout EntryMap
   ) throws(Detour) -> Execution {
-    if map.isDropped { throw .failure(.removed(store)) }
+    if map.isDropped { throw .failure(.removed(store, map.removalError)) }
     switch command {
     case .get(let key): return try get(bytes.extracting(key), &map)
     case .put(let write): return try put(write, in: bytes, memory, &map)

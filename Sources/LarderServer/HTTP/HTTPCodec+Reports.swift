@@ -16,7 +16,7 @@ extension HTTPCodec {
     into replies: inout ReplyBuffer
   ) throws(CommandFailure) -> RequestEnd {
     guard let statement = executor.figures(of: store, isHeld: connection.showsUndurableCommits(replies)) else {
-      throw CommandFailure(.storeUnknown, "store \(store.name) was dropped")
+      throw .removed(store)
     }
     let start = replies.count
     let end = append(

@@ -99,7 +99,7 @@ final class ApplyTask: CommittingTask {
       return beginCommit()
     }
     let (cause, isOutdated) = job.store.accessInTurn { map -> (CommandFailure?, Bool) in
-      if map.isDropped { return (CommandFailure(.storeDropped), false) }
+      if map.isDropped { return (CommandFailure(map.removalError), false) }
       let now = monotonicMilliseconds()
       if let failure = changes.failedCondition(in: &map, now: now) { return (failure, false) }
       return (nil, !changes.outdatedEntries(in: &map, now: now).isEmpty)
@@ -128,7 +128,7 @@ final class ApplyTask: CommittingTask {
       let operations = start..<min(changes.operationCount, start + Self.checksPerAccess)
       let failure = job.store.accessInTurn { map in
         map.isDropped
-          ? CommandFailure(.storeDropped)
+          ? CommandFailure(map.removalError)
           : changes.failedCondition(ofOperations: operations, in: &map, now: monotonicMilliseconds())
       }
       if let failure { throw failure }
@@ -202,7 +202,7 @@ final class ApplyTask: CommittingTask {
   private func commit(
     _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
-    guard !map.isDropped else { throw .storeDropped }
+    guard !map.isDropped else { throw map.removalError }
     guard !map.isDiverted, map.indexKeyCount(ofDeletes: writeSize.operationCount) <= Self.maxSmallKeyCount else {
       return .large
     }

@@ -182,7 +182,7 @@ final class ChangeTask: CommittingTask {
   private func commit(
     _ job: DocumentJob, to map: inout EntryMap, _ isCommitting: inout Bool
   ) throws(StorageError) -> CommitEnd {
-    guard !map.isDropped else { throw .storeDropped }
+    guard !map.isDropped else { throw map.removalError }
     guard !map.isDiverted, map.indexKeyCount(ofDeletes: changes.count) <= Self.maxSmallKeyCount else { return .large }
     let now = monotonicMilliseconds()
     var outdated: [Int] = []

@@ -100,7 +100,7 @@ extension Store {
     ofKeys keys: [[UInt8]], now: UInt64
   ) throws(StorageError) -> (handles: [UInt32], snapshot: Snapshot) {
     let snapshot = try accessInTurn { map throws(StorageError) in
-      guard !map.isDropped else { throw .storeDropped }
+      guard !map.isDropped else { throw map.removalError }
       return map.snapshot(now: now)
     }
     var handles: [UInt32] = []

@@ -142,6 +142,10 @@ extension ServerState {
     let damaged = stores.damagedNames
     var line = "ok"
     if !damaged.isEmpty { line += ", without damaged stores: \(damaged.map(\.text).joined(separator: ", "))" }
+    let stopped = stores.stoppedNames
+    if !stopped.isEmpty {
+      line += ", without stores whose names are taken in a database: \(stopped.map(\.text).joined(separator: ", "))"
+    }
     if let failure = cluster.withLock({ $0.failure }) { line += ", without replicated stores: \(failure)" }
     let days = accessControl.policy.certificates.secondsToExpiry(at: Int64(time(nil))).map { $0 / 86_400 }
     if let days, days <= CertificateStatus.daysOfWarning { line += ", a certificate expires in \(days) days" }
@@ -152,7 +156,8 @@ extension ServerState {
   private var readinessReport: (isReady: Bool, line: String) {
     switch readiness {
     case .starting: (false, "the server is opening its stores")
-    case .ready: (true, readyLine)
+    case .ready:
+      stores.missingKnowledge.map { (false, "the server can't serve all stores yet: \($0)") } ?? (true, readyLine)
     case .stopping: (false, "the server is stopping")
     }
   }

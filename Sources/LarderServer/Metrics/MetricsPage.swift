@@ -148,6 +148,9 @@ extension ServerState {
     }
     text.begin("stores", .gauge, "Number of stores that are served.")
     text.add(UInt64(all.count))
+    text.begin(
+      "stores_stopped", .gauge, "Number of stores that were stopped because a replicated store has their name.")
+    text.add(UInt64(stores.stoppedNames.count))
     let damaged = stores.damagedNames
     text.begin("stores_damaged", .gauge, "Number of stores that are damaged and not served.")
     text.add(UInt64(damaged.count))

@@ -165,7 +165,7 @@ extension NativeCodec {
       if let store {
         let isHeld = connection.showsUndurableCommits(replies)
         guard let statement = executor.figures(of: store, isHeld: isHeld) else {
-          throw CommandFailure(.storeUnknown, "store \(store.name) was dropped")
+          throw .removed(store)
         }
         for figure in statement.contents { replies.bytes.append(figure) }
         if let commitWriter = statement.commitWriter { revealed.append((statement.revision, commitWriter)) }
@@ -301,7 +301,7 @@ extension NativeCodec {
     default: break
     }
     // Another one may have its name by now.
-    guard !store.access({ $0.isDropped }) else { throw CommandFailure(StorageError.storeDropped) }
+    guard !store.access({ $0.isDropped }) else { throw .removed(store) }
     switch operation {
     case .indexEnsure:
       let index = try DocumentIndex(parsingCommand: bytes.toArray())

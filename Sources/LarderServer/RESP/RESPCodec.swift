@@ -373,6 +373,9 @@ enum RESPCodec: Codec {
       throw CommandFailure(.notPermitted, message)
     }
     guard let name else {
+      if let reason = executor.server.stores.missingKnowledge {
+        throw CommandFailure(.notLeader, "this server can't serve all stores: \(reason)", isLoading: true)
+      }
       throw CommandFailure(
         .storeUnknown,
         database == 0
@@ -414,6 +417,7 @@ enum RESPCodec: Codec {
     let code =
       switch failure.code {
       case .storeFull, .valueTooLarge: "OOM"
+      case .notLeader where failure.isLoading: "LOADING"
       case .storeReadOnly, .notLeader: "READONLY"
       case .notPermitted: "NOPERM"
       case .tooManyRequests: "TRYAGAIN"

@@ -76,7 +76,8 @@ final class ServerState: Sendable {
     buffers = BufferTotals(limits: limits, workerCount: workerCount, memory: memory)
     snapshots = SnapshotBudget(limit: limits.maxSnapshotBytes)
     stores = StoreCatalog(
-      limit: limits.stores, engines: engines, data: data, budgets: StoreBudgets(snapshots: snapshots, memory: memory))
+      limit: limits.stores, engines: engines, data: data, budgets: StoreBudgets(snapshots: snapshots, memory: memory),
+      sharesStores: sharedStores != nil)
   }
 
   /// The limits in force. Workers have copies of their own, because every request reads them.
@@ -137,6 +138,7 @@ final class ServerState: Sendable {
       Figure("requests_total", workers.reduce(0) { $0 + $1.requestCount }),
       Figure("stores", UInt64(stores.list().count)),
       Figure("stores_damaged", UInt64(stores.damagedNames.count)),
+      Figure("stores_stopped", UInt64(stores.stoppedNames.count)),
       Figure("cluster_unavailable", cluster.withLock { $0.failure } == nil ? 0 : 1),
       Figure("memory_bytes", UInt64(use.entryBytes)),
       Figure("resident_bytes", UInt64(use.resident)),

@@ -46,19 +46,20 @@ final class SharedStoreWatch: Sendable {
   func leave() { shared.leave() }
 
   private func look() {
-    let (lost, survey) = state.stores.update(from: shared) { name, opening in
+    let (lost, stopped, survey) = state.stores.update(from: shared) { name, opening in
       reported.withLock { _ = $0.removeValue(forKey: name) }
       onEvent(.opened(name, opening))
     } onFailure: { name, reason in
       report(reason, of: name)
     }
-    if !lost.isEmpty { state.storeWasDropped() }
+    if !lost.isEmpty || !stopped.isEmpty { state.storeWasDropped() }
     for name in lost { onEvent(.lost(name)) }
+    for name in stopped { onEvent(.stopped(name)) }
     report(survey.failure, of: nil)
     reportFollowFailures(survey.followFailures)
     let status = ClusterStatus(report: JSONValue.array(survey.report).encoded(), failure: survey.failure)
     state.cluster.withLock { $0 = status }
-    guard survey.failure == nil else { return }
+    guard survey.failure == nil, survey.knowsAllStores else { return }
     for store in wanted {
       do throws(StorageError) { try state.stores.ensureAll([(store.name, store.specification)]) } catch {
         report("\(error)", of: store.name)
@@ -100,6 +101,8 @@ package enum SharedStoreEvent: Sendable {
   case opened(StoreName, StoreOpening)
   /// Another server has taken the store over, or could have.
   case lost(StoreName)
+  /// A store of this server was stopped, because a store in a database has its name.
+  case stopped(StoreName)
   /// A store can't be opened for this reason, or, without a name, a database can't be asked. No reason means that it can
   /// again.
   case failure(StoreName?, String?)

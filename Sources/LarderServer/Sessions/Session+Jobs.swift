@@ -46,8 +46,7 @@ extension Session {
     }
     let snapshot = store.access { map in map.isDropped ? nil : map.snapshot(now: now) }
     guard let snapshot else {
-      let failure = CommandFailure(.storeUnknown, "store \(store.name) was dropped")
-      return reply(failure, to: request, store, into: &replies)
+      return reply(.removed(store), to: request, store, into: &replies)
     }
     let job = DocumentJob(
       documentRequest, body, byteCount: request.size, for: connection.token, connection.sharer, of: store,

@@ -82,7 +82,7 @@ extension Session {
     guard let job = connection.waits.takeEndedWrite() else { preconditionFailure("a job has ended") }
     var end: RequestEnd
     do throws(Detour) {
-      if map.isDropped { throw .failure(.storeUnknown, "store \(store.name) was dropped") }
+      if map.isDropped { throw .failure(.removed(store, map.removalError)) }
       end = reply(try executor.execution(of: job), to: request, store, now: executor.now, into: &replies)
     } catch {
       end = unsafe follow(

@@ -245,7 +245,7 @@ private final class Commit: @unchecked Sendable {
     _ body: (inout EntryMap) throws(StorageError) -> LargeWriteStep
   ) -> Result<LargeWriteStep, StorageError> {
     store.accessInTurn { map in
-      guard !map.isDropped else { return .failure(.storeDropped) }
+      guard !map.isDropped else { return .failure(map.removalError) }
       map.beginSlice()
       defer { map.endSlice() }
       do throws(StorageError) { return .success(try body(&map)) } catch { return .failure(error) }
@@ -302,14 +302,14 @@ private final class Commit: @unchecked Sendable {
   /// Ends the large commit.
   /// - Parameter result: nil if everything was written.
   private func finish(with result: LargeWriteEnd?, _ entryWillExpire: (UInt64) -> Void) -> TurnEnd {
-    let (commit, isDropped) = store.accessInTurn { map in
-      let isDropped = map.isDropped
-      return (map.finishLargeCommit(&buffer), isDropped)
+    let (commit, removal) = store.accessInTurn { map in
+      let removal = map.isDropped ? map.removalError : nil
+      return (map.finishLargeCommit(&buffer), removal)
     }
     for waiter in commit.changeWaiters { waiter.storeDidChange() }
     store.commitWriter?.wake()
     if let soonerExpiry = commit.soonerExpiry { entryWillExpire(soonerExpiry) }
-    write.didEnd(isDropped ? .refused(.storeDropped) : result ?? .written(commit.revision))
+    write.didEnd(removal.map { .refused($0) } ?? result ?? .written(commit.revision))
     for waiter in commit.waiters { waiter() }
     return .ended(hasWaiters: !commit.waiters.isEmpty)
   }

@@ -31,7 +31,7 @@ extension EntryMap {
   mutating func ensureIndex(
     _ definition: DocumentIndex, onLargeDocuments: @escaping @Sendable () -> Void = {}
   ) throws(StorageError) -> Bool {
-    guard !isDropped else { throw .storeDropped }
+    guard !isDropped else { throw removalError }
     let indexes = self.indexes ?? MapIndexes(onLargeDocuments: onLargeDocuments)
     if let existing = indexes.index(named: definition.name) {
       guard existing.definition == definition else { throw .indexExists(existing.definition) }

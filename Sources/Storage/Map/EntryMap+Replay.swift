@@ -43,12 +43,12 @@ extension EntryMap {
   /// Hands everything over to an empty map, and ends this one's life, as `drop` does. Indexes that are not complete stay
   /// behind.
   /// - Precondition: Nobody reads it without the lock.
-  mutating func move(to other: inout EntryMap) {
+  mutating func move(to other: inout EntryMap, because error: StorageError) {
     for index in indexReports where index.state != .complete { try? deleteIndex(named: index.index.name) }
     precondition(!hasReaders, "others read what would be changed")
     endAllSnapshots()
     swap(&self, &other)
-    drop()
+    drop(because: error)
   }
 }
 

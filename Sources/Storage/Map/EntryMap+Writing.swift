@@ -5,7 +5,7 @@ extension EntryMap {
   /// - Throws: `storeDropped`, `revisionsUsedUp`, `storeFull`, `memoryLimit`, `outOfMemory` or `overLimit`, with nothing
   ///   changed.
   package mutating func reserve(records: Int, bytes: Int) throws(StorageError) {
-    guard !isDropped else { throw .storeDropped }
+    guard !isDropped else { throw removalError }
     try checkCommit(operations: records, bytes: bytes)
     try checkLimit(records: records, bytes: bytes)
     try reserveEvicting(records: records, bytes: bytes)
@@ -134,7 +134,7 @@ extension EntryMap {
     _ key: Key, _ value: UnsafeRawBufferPointer, in memory: ValueMemory?, units: UInt32, hash: UInt32, old: UInt32,
     kind: EntryKind, expiry: UInt64, revision: UInt64
   ) throws(StorageError) -> UInt32 {
-    guard !isDropped else { throw .storeDropped }
+    guard !isDropped else { throw removalError }
     try order.reserve()
     let isExternal = value.count >= ExternalValues.minimumByteCount
     let external = isExternal ? unsafe try externals.make(value, in: memory) : nil

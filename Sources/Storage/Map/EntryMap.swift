@@ -22,7 +22,9 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
   package internal(set) var revisions = MapRevisions()
   var counts = MapCounts()
   /// Whether the store was dropped. The map is then empty, refuses writes and has no snapshots.
-  package internal(set) var isDropped = false
+  package private(set) var isDropped = false
+  /// What those get who use a dropped map: `storeDropped`, or `servedElsewhere` if the store lives on in another server.
+  package private(set) var removalError = StorageError.storeDropped
   /// What look-ups must consider.
   var attention: Attention
   /// The large commit that has begun; nil if there is none.
@@ -117,8 +119,8 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     discardedContents = []
   }
 
-  /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get `storeDropped`.
-  package mutating func drop() {
+  /// Ends the map's life: frees its memory and ends its snapshots, so that their readers get an error.
+  package mutating func drop(because error: StorageError = .storeDropped) {
     abandonLargeCommit()
     snapshots.removeAll()
     discardContents()
@@ -126,7 +128,7 @@ package struct EntryMap: ~Copyable, @unchecked Sendable {
     indexes = nil
     updateSnapshotShare()
     changes.discardFeed()
-    isDropped = true
+    (isDropped, removalError) = (true, error)
   }
 }
 

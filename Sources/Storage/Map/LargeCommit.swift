@@ -40,7 +40,7 @@ extension EntryMap {
   /// Begins a large commit, and diverts the map.
   /// - Throws: `storeDropped`, or `commitPending` if another one has begun.
   package mutating func beginLargeCommit() throws(StorageError) {
-    guard !isDropped else { throw .storeDropped }
+    guard !isDropped else { throw removalError }
     guard largeCommit == nil else { throw .commitPending }
     let contents = contents
     let root = order.root

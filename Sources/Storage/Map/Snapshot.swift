@@ -453,7 +453,7 @@ extension EntryMap {
 
   /// Returns the root and the number of entries of a living snapshot. O(log snapshots).
   func tree(of snapshot: Snapshot) throws(StorageError) -> (root: UInt32, count: Int) {
-    guard let tree = snapshots.tree(of: snapshot) else { throw isDropped ? .storeDropped : .snapshotEnded }
+    guard let tree = snapshots.tree(of: snapshot) else { throw isDropped ? removalError : .snapshotEnded }
     return tree
   }
 }
