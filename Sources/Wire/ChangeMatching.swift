@@ -68,7 +68,7 @@ public struct MatchingChanges: Equatable, Sendable {
   public init?(_ body: RawSpan) {
     guard
       body.byteCount == Self.size, let matched = body.integer(at: 0, as: UInt64.self),
-      let changed = body.integer(at: 8, as: UInt64.self), let revision = body.integer(at: 16, as: UInt64.self),
+      let changed = body.integer(at: 8, as: UInt64.self), let revision = body.revision(at: 16),
       let examinedDocuments = body.integer(at: 24, as: UInt64.self),
       let examinedKeys = body.integer(at: 32, as: UInt64.self), let nanoseconds = body.integer(at: 40, as: UInt64.self)
     else { return nil }

@@ -104,7 +104,7 @@ public struct FindResult: Equatable, Sendable {
       // Flags and key size are zero.
       body.integer(at: offset, as: UInt32.self) == UInt32(Self.recordKind),
       let valueSize = body.integer(at: offset + 4, as: UInt32.self),
-      let revision = body.integer(at: offset + 8, as: UInt64.self),
+      let revision = body.revision(at: offset + 8),
       value + Int(valueSize) == body.byteCount,
       let examinedDocuments = body.integer(at: value, as: UInt64.self),
       let examinedKeys = body.integer(at: value + 8, as: UInt64.self),

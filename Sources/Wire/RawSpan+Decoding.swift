@@ -6,6 +6,14 @@ extension RawSpan {
     return unsafe T(littleEndian: unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: T.self))
   }
 
+  /// Returns the revision at a byte offset, or nil if it would reach past the end, or no store can have it: revisions
+  /// are below 2⁶³ (`Protocol/wire.md` §4), so that the one that follows another is a number, too.
+  @inlinable
+  public func revision(at offset: Int) -> UInt64? {
+    guard let revision = integer(at: offset, as: UInt64.self), revision <= UInt64(Int64.max) else { return nil }
+    return revision
+  }
+
   public func toArray() -> [UInt8] {
     unsafe withUnsafeBytes { unsafe Array($0) }
   }

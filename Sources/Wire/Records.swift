@@ -34,7 +34,7 @@ public struct EntryRecord: Equatable, Sendable {
     guard
       let word = body.integer(at: offset, as: UInt32.self),
       let valueSize = body.integer(at: offset + 4, as: UInt32.self),
-      let revision = body.integer(at: offset + 8, as: UInt64.self)
+      let revision = body.revision(at: offset + 8)
     else { return nil }
     let kind = UInt8(truncatingIfNeeded: word)
     let flags = UInt8(truncatingIfNeeded: word >> 8)
@@ -42,7 +42,7 @@ public struct EntryRecord: Equatable, Sendable {
     var keyStart = offset + Self.headerSize
     var expiry: UInt64 = 0
     if flags & RecordFlags.expiry != 0 {
-      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self), milliseconds > 0 else { return nil }
       expiry = milliseconds
       keyStart += 8
     }

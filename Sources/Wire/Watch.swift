@@ -69,8 +69,8 @@ public struct ChangeRecord: Equatable, Sendable {
   public init?(_ body: RawSpan, at offset: Int) {
     guard
       let word = body.integer(at: offset, as: UInt64.self),
-      let revision = body.integer(at: offset + 8, as: UInt64.self),
-      let kind = ChangeKind(rawValue: UInt8(truncatingIfNeeded: word))
+      let revision = body.revision(at: offset + 8),
+      let kind = ChangeKind(rawValue: UInt8(truncatingIfNeeded: word)), kind != .incarnation || revision > 0
     else { return nil }
     let flags = UInt8(truncatingIfNeeded: word >> 8)
     guard flags & ~(RecordFlags.expiry | Self.onlyExpiry) == 0 else { return nil }
@@ -79,7 +79,7 @@ public struct ChangeRecord: Equatable, Sendable {
     var keyStart = offset + Self.headerSize
     var expiry: UInt64 = 0
     if flags & RecordFlags.expiry != 0 {
-      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self) else { return nil }
+      guard let milliseconds = body.integer(at: keyStart, as: UInt64.self), milliseconds > 0 else { return nil }
       expiry = milliseconds
       keyStart += 8
     }

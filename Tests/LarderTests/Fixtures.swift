@@ -2,6 +2,7 @@ import Foundation
 import LarderServer
 import Platform
 import TestSupport
+import Testing
 
 @testable import Larder
 
@@ -65,4 +66,13 @@ func cutConnections(to path: String) {
     }
     if name == path { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
+}
+
+/// Waits until a condition holds, and records a problem if it doesn't for 30 seconds or more.
+func eventually(_ problem: String, _ condition: () async throws -> Bool) async throws {
+  for _ in 0..<15_000 {
+    if try await condition() { return }
+    try await Task.sleep(for: .milliseconds(2))
+  }
+  Issue.record("\(problem)")
 }

@@ -8,7 +8,8 @@ import sys
 import tempfile
 import threading
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,12 @@ CALLS: dict[str, Callable[[Store], Any]] = {
 
 
 class Script:
-    """A server whose reply to every request but the hello has the same body."""
+    """A server whose reply to every request but the hello has the same body, or begins with 64 such frames."""
 
-    def __init__(self, path: Path, body: bytes) -> None:
-        self.body, self.listener = body, socket.socket(socket.AF_UNIX)
+    def __init__(self, path: Path, body: bytes, hello: bytes = HELLO, length: int | None = None, more: bool = False) -> None:
+        """`length` is what the reply announces if that is not its length."""
+        self.body, self.hello, self.length, self.more = body, hello, length, more
+        self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen()
         threading.Thread(target=self.serve, daemon=True).start()
@@ -80,15 +83,19 @@ class Script:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            with connection:
+            with connection, suppress(OSError):
                 received = b""
                 while chunk := connection.recv(1 << 16):
                     received += chunk
                     while len(received) >= 4 and len(received) >= (size := 4 + int.from_bytes(received[:4], "little")):
                         operation, id = received[4], int.from_bytes(received[8:12], "little")
                         received = received[size:]
-                        body = HELLO if operation == Operation.hello else self.body
-                        connection.sendall(FRAME.pack(8 + len(body), 0, 0, 0, id) + body)
+                        if operation == Operation.hello:
+                            connection.sendall(FRAME.pack(8 + len(self.hello), 0, 0, 0, id) + self.hello)
+                            continue
+                        length = 8 + len(self.body) if self.length is None else self.length
+                        frame = FRAME.pack(length, 0, self.more, 0, id) + self.body
+                        connection.sendall(frame * (64 if self.more else 1))
 
     def close(self) -> None:
         self.listener.close()
@@ -105,6 +112,42 @@ class UndecodableReplyTests(BriefCase):
                             call(Store(client, "s", "memory", 1))
                         self.assertEqual((raised.exception.outcome, raised.exception.code), (Outcome.unknown, None))
                         self.assertIn("reply", str(raised.exception))
+                script.close()
+
+    def test_a_frame_is_no_larger_than_the_client_allows(self) -> None:
+        largest = HELLO[:8] + b"\xff\xff\xff\xff" + HELLO[12:]
+        for hello, length in ((HELLO, 0xFFFF_FFFF), (largest, 0xFFFF_FFFF), (largest, 64 << 20), (HELLO, 7), (HELLO, 0)):
+            with self.subTest(length=length), self.script(b"", hello=hello, length=length) as address, Client(address) as client:
+                with self.assertRaisesRegex(LarderError, f"frame length {length} is outside"):
+                    client.ping()
+
+    def test_a_hello_can_have_any_limits(self) -> None:
+        for offset in range(0, 32, 2):
+            for value in (0, 1, 0x7FFF, 0x8000, 0xFFFF):
+                hello = HELLO[:offset] + value.to_bytes(2, "little") + HELLO[offset + 2 :]
+                with self.subTest(hello.hex()), self.script(b"", hello=hello) as address:
+                    try:
+                        with Client(address) as client:
+                            client.ping()
+                            Store(client, "s", "memory", 1).put("k", bytes(1_000))
+                    except (LarderError, ValueError):
+                        pass
+
+    def test_a_reply_stream_can_not_exceed_the_credit(self) -> None:
+        record = b"\1\0\1\0" + (60_000).to_bytes(4, "little") + (1).to_bytes(8, "little") + b"k" + bytes(60_000)
+        with self.script(record, more=True) as address, Client(address, credit=100_000) as client:
+            stream = Store(client, "s", "memory", 1).all()
+            with self.assertRaisesRegex(LarderError, "exceeds the credit"):
+                client.ping()
+            del stream
+
+    @contextmanager
+    def script(self, body: bytes, **options: Any) -> Iterator[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            script = Script(Path(folder) / "s", body, **options)
+            try:
+                yield f"unix:{folder}/s"
+            finally:
                 script.close()
 
     def test_every_decoder_is_used(self) -> None:

@@ -6,7 +6,7 @@ Run with `python3 test_vectors.py`.
 import json
 import sys
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,10 @@ def store_open_fields(body: bytes) -> Frame:
     return {"handle": handle, "engine": engine}
 
 
+def revision_fields(body: bytes) -> Frame:
+    return {"revision": wire.decode_revision(body)}
+
+
 def integer_named(name: str) -> Callable[[bytes], Frame]:
     return lambda body: {name: wire.decode_integer(body)}
 
@@ -264,11 +268,11 @@ DECODERS: dict[Operation, Callable[[bytes], Frame]] = {
     Operation.cluster: lambda body: {"cluster": body.decode()},
     Operation.console_link: lambda body: {"console": body.decode()},
     Operation.rules_check: lambda body: {"decisions": body.decode()},
-    Operation.put: integer_named("revision"),
-    Operation.put_many: integer_named("revision"),
-    Operation.apply: integer_named("revision"),
+    Operation.put: revision_fields,
+    Operation.put_many: revision_fields,
+    Operation.apply: revision_fields,
     Operation.upload_begin: integer_named("upload"),
-    Operation.upload_put: integer_named("revision"),
+    Operation.upload_put: revision_fields,
     Operation.delete: integer_named("count"),
     Operation.delete_many: integer_named("count"),
     Operation.delete_all: integer_named("count"),
@@ -317,11 +321,47 @@ class MalformedVectorTests(BriefCase):
         self.assertEqual(bytes.fromhex(vector["hex"]).hex(), vector["hex"])
 
 
+def changed_bodies(body: bytes) -> Iterator[bytes]:
+    yield body + b"\0"
+    for offset in range(min(len(body), 128)):
+        yield body[:offset]
+        for size in (1, 2, 4, 8):
+            for number in (0, 1, (1 << 8 * size - 1) - 1, 1 << 8 * size - 1, (1 << 8 * size) - 1):
+                yield body[:offset] + number.to_bytes(size, "little") + body[offset + size :]
+
+
+def numbers_in(fields: Any) -> Iterator[tuple[str, int]]:
+    """Returns the numbers among the fields of a frame, with their names."""
+    for name, value in fields.items():
+        if isinstance(value, list):
+            for element in value:
+                if isinstance(element, dict):
+                    yield from numbers_in(element)
+        elif isinstance(value, dict):
+            yield from numbers_in(value)
+        elif isinstance(value, int):
+            yield name, value
+
+
 class VectorTests(BriefCase):
     def test_names_are_unique(self) -> None:
         for file in ("requests.json", "replies.json", "malformed.json"):
             names = [vector["name"] for vector in read_vectors(file)]
             self.assertEqual(len(set(names)), len(names), file)
+
+    def test_a_reply_with_other_numbers_decodes_in_range_or_is_refused(self) -> None:
+        """A server can send anything: numbers at the limits in place of the fields, cut or extended bodies."""
+        for vector in read_vectors("replies.json"):
+            whole = bytes.fromhex(vector["hex"])
+            for body in changed_bodies(whole[wire.FRAME.size :]):
+                header = wire.FRAME.unpack_from(whole)[1:]
+                try:
+                    fields = decode_frame(vector["frame"]["to"], wire.FRAME.pack(wire.FRAME.size - 4 + len(body), *header) + body)
+                except (wire.WireError, UnicodeDecodeError):
+                    continue
+                for name, number in numbers_in(fields):
+                    if name in ("revision", "through"):
+                        self.assertLess(number, 1 << 63, f"{vector['name']}: {body.hex()}")
 
     def test_every_code_has_the_same_outcome_everywhere(self) -> None:
         outcomes: dict[str, int] = {}

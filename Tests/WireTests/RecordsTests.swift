@@ -50,9 +50,21 @@ struct RecordsTests {
       #expect((bytes.entry() != nil) == (kind <= 2))
     }
     for flags in UInt8.min...UInt8.max {
-      let bytes = [1, flags] + [UInt8](repeating: 0, count: 22)
+      let bytes = [1, flags] + [UInt8](repeating: 0, count: 21) + [1]
       #expect((bytes.entry() != nil) == (flags < 2))
     }
+  }
+
+  @Test func `revisions that no store can have, and expiries of zero, are refused`() {
+    for (revision, isValid) in [(0, true), (UInt64(Int64.max), true), (1 << 63, false), (.max, false)]
+      as [(UInt64, Bool)]
+    {
+      var buffer = ByteBuffer()
+      unsafe buffer.appendEntry(
+        kind: .single, revision: revision, key: .init(start: nil, count: 0), value: .init(start: nil, count: 0))
+      #expect((buffer.toArray().entry() != nil) == isValid)
+    }
+    #expect(([1, 1] + [UInt8](repeating: 0, count: 22)).entry() == nil)
   }
 
   @Test func `sizes that reach past the end are refused, up to the maximum`() {

@@ -116,14 +116,18 @@ def _is_readable_before_writable(connected: socket.socket, deadline: float) -> b
 class Client:
     """An open connection. `credit` is how many bytes of a reply stream the server may send ahead of its reader.
 
-    `token` proves who the client is, if the server has given it one.
+    `token` proves who the client is, if the server has given it one. `max_frame_size` limits the size of a frame, in
+    bytes, and with it the memory that a server can make the client use; the server may allow less.
     """
 
     def __init__(
         self, address: str, timeout: float = 5.0, credit: int = 1 << 20, name: str = "larder.py",
-        tls: ssl.SSLContext | None = None, token: str = "",
+        tls: ssl.SSLContext | None = None, token: str = "", max_frame_size: int = wire.MAX_LENGTH + 4,
     ) -> None:
         self._timeout = timeout
+        self._max_length = wire.MAX_HELLO_LENGTH
+        self._credit = credit
+        self._credits: dict[int, int] = {}  # The bytes that the server may still send, by the id of the request.
         self._received = bytearray()
         self._replies: dict[int, deque[Reply]] = {}  # Received frames by the id of each unfinished request.
         self._last_id = 0
@@ -135,6 +139,7 @@ class Client:
         try:
             hello = wire.encode_hello(1, 1, credit, name, wire.FEATURES, token)
             self.hello: Hello = _decoded(wire.decode_hello, self.request(Operation.hello, hello))
+            self._max_length = min(self.hello.max_frame_size, max_frame_size - 4)
         except BaseException:
             self.close()
             raise
@@ -218,15 +223,17 @@ class Client:
         while id in self._replies:
             id = id % 0xFFFF_FFFF + 1
         self.send_frame(operation, id, body, store)
-        self._last_id, self._replies[id] = id, deque()
+        self._last_id, self._replies[id], self._credits[id] = id, deque(), self._credit
         return id
 
     def send_frame(self, operation: int, id: int, body: bytes = b"", store: int = 0) -> None:
         if self._failure:
             raise LarderError(Outcome.not_executed, self._failure.code, self._failure.message)
         frame = wire.encode_frame(operation, id, body, store)
-        if operation != Operation.hello and len(frame) - 4 > self.hello.max_frame_size:
-            raise ValueError(f"a request of {len(frame)} bytes exceeds the server's limit of {self.hello.max_frame_size + 4}")
+        if operation != Operation.hello and len(frame) - 4 > self._max_length:
+            raise ValueError(f"a request of {len(frame)} bytes exceeds the limit of {self._max_length + 4}")
+        if operation == Operation.credit and id in self._credits:
+            self._credits[id] += int.from_bytes(body, "little")
         try:
             is_open = send_while_receiving(self._socket, frame, self._received, time.monotonic() + self._timeout)
         except OSError as error:
@@ -249,7 +256,7 @@ class Client:
             self._receive_some(deadline)
         reply = replies.popleft()
         if not reply.more:
-            del self._replies[id]
+            del self._replies[id], self._credits[id]
         if reply.outcome != Outcome.done:
             raise LarderError(reply.outcome, reply.code, reply.message)
         return reply
@@ -267,12 +274,15 @@ class Client:
 
     def _take_replies(self) -> None:
         try:
-            while not self._failure and (reply := wire.take_reply(self._received)):
+            while not self._failure and (reply := wire.take_reply(self._received, self._max_length)):
                 if reply.id == 0:
                     # Requests that have no reply before a notice were not executed (§8), whatever the notice's outcome.
                     return self._fail(Outcome.not_executed, reply.code, reply.message)
                 if reply.id not in self._replies:
                     raise wire.WireError(f"a reply to unknown request {reply.id}")
+                if reply.outcome == Outcome.done and self._credits[reply.id] <= 0:
+                    raise wire.WireError("a frame of a reply stream exceeds the credit")
+                self._credits[reply.id] -= reply.size
                 self._replies[reply.id].append(reply)
         except wire.WireError as error:
             self._fail(Outcome.unknown, None, str(error))
@@ -338,7 +348,7 @@ class Store:
     ) -> int:
         """Writes an entry and returns its revision."""
         write = Write(key, value, expire_after_milliseconds, if_absent, if_revision)
-        return _decoded(wire.decode_integer, self._request(Operation.put, wire.encode_write(write)))
+        return _decoded(wire.decode_revision, self._request(Operation.put, wire.encode_write(write)))
 
     def put_chunks(
         self,
@@ -356,7 +366,7 @@ class Store:
                 self.client.request(Operation.upload_part, wire.encode_upload_part(upload, size, chunk))
                 size += len(chunk)
             write = Write(key, b"", expire_after_milliseconds, if_absent, if_revision)
-            return _decoded(wire.decode_integer, self._request(Operation.upload_put, wire.encode_upload_put(upload, size, write)))
+            return _decoded(wire.decode_revision, self._request(Operation.upload_put, wire.encode_upload_put(upload, size, write)))
         except BaseException as error:
             # The server discards the upload of a connection that ends.
             if not isinstance(error, LarderError) or error.code is not None:
@@ -365,7 +375,7 @@ class Store:
 
     def put_many(self, writes: Iterable[Write]) -> int:
         """Writes all entries, or none if a condition fails. Returns their common revision (0 for no writes)."""
-        return _decoded(wire.decode_integer, self._request(Operation.put_many, wire.encode_writes(writes)))
+        return _decoded(wire.decode_revision, self._request(Operation.put_many, wire.encode_writes(writes)))
 
     def delete(self, key: Key, if_revision: int | None = None) -> bool:
         """Returns whether the entry existed."""
@@ -499,7 +509,7 @@ class Store:
 
         If a condition does not hold, the error has the code `conditionFailed` and names the operation, counted from 1.
         """
-        return _decoded(wire.decode_integer, self._request(Operation.apply, wire.encode_apply(operations)))
+        return _decoded(wire.decode_revision, self._request(Operation.apply, wire.encode_apply(operations)))
 
     def ensure_index(self, fields: list[Any], where: dict[str, Any] | None = None, name: str | None = None) -> str:
         """Creates an index, unless it exists, and returns its name. The server builds it in the background.
@@ -558,7 +568,7 @@ def _decoded(decode: Callable[[Any], Decoded], body: bytes | str) -> Decoded:
     """Decodes the body of a reply. The request was executed, but this client can't tell with which result."""
     try:
         return decode(body)
-    except (wire.WireError, ValueError, LookupError, TypeError) as error:
+    except (wire.WireError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise LarderError(Outcome.unknown, None, f"the reply can't be decoded: {error}") from error
 
 

@@ -253,19 +253,26 @@ class StoreDescription:
 
 FRAME = struct.Struct("<IBBHI")
 MORE = 1
+# The maximum length of the reply to a hello, whatever later versions append to it.
+MAX_HELLO_LENGTH = 131_072
+# The maximum length that a client accepts by default, whatever the server's is.
+MAX_LENGTH = (64 << 20) - 4
 
 
 def encode_frame(operation: int, id: int, body: bytes = b"", store: int = 0) -> bytes:
     return FRAME.pack(FRAME.size - 4 + len(body), operation, 0, store, id) + body
 
 
-def take_reply(received: bytearray) -> Reply | None:
-    """Removes the first frame from `received` and returns it, or returns None if it is incomplete."""
+def take_reply(received: bytearray, max_length: int = MAX_LENGTH) -> Reply | None:
+    """Removes the first frame from `received` and returns it, or returns None if it is incomplete.
+
+    Raises `WireError` for a frame with a greater length, before it arrives.
+    """
     if len(received) < FRAME.size:
         return None
     length, outcome, flags, code, id = FRAME.unpack_from(received)
-    if length < FRAME.size - 4:
-        raise WireError(f"a frame of length {length}")
+    if not FRAME.size - 4 <= length <= max_length:
+        raise WireError(f"frame length {length} is outside {FRAME.size - 4}…{max_length}")
     if len(received) < length + 4:
         return None
     body = bytes(received[FRAME.size : length + 4])
@@ -454,6 +461,20 @@ class Reader:
     def integer(self, size: int) -> int:
         return int.from_bytes(self.bytes(size), "little")
 
+    def revision(self) -> int:
+        """Returns a revision, which is below 2⁶³ (§4)."""
+        revision = self.integer(8)
+        if revision >> 63:
+            raise WireError(f"a revision of {revision}")
+        return revision
+
+    def expiry(self, flags: int) -> int | None:
+        if not flags & 1:
+            return None
+        if (expiry := self.integer(8)) == 0:
+            raise WireError("an expiry of 0")
+        return expiry
+
     def text(self, size: int) -> str:
         try:
             return self.bytes(size).decode()
@@ -477,11 +498,18 @@ def decode_nothing(body: bytes) -> None:
 
 
 def decode_integer(body: bytes) -> int:
-    """Returns a revision or a count."""
+    """Returns a count, or the number of an upload."""
     reader = Reader(body)
     value = reader.integer(8)
     reader.end()
     return value
+
+
+def decode_revision(body: bytes) -> int:
+    reader = Reader(body)
+    revision = reader.revision()
+    reader.end()
+    return revision
 
 
 def decode_hello(body: bytes) -> Hello:
@@ -544,8 +572,8 @@ def decode_records(body: bytes) -> list[Entry | None]:
     """Returns the entries of one frame; None for keys that get-many did not find."""
     reader, entries = Reader(body), []
     while reader:
-        kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
-        expiry = reader.integer(8) if flags & 1 else None
+        kind, flags, key_size, value_size = (reader.integer(size) for size in (1, 1, 2, 4))
+        revision, expiry = reader.revision(), reader.expiry(flags)
         key, value = reader.text(key_size), reader.bytes(value_size)
         if kind not in (0, 1, 2):
             raise WireError(f"an entry of kind {kind}")
@@ -565,8 +593,8 @@ def decode_found(body: bytes) -> list[Entry | FindResult]:
     """Returns the records of one frame of a find (documents) or an aggregate (groups), and in the last frame the result."""
     reader, records = Reader(body), []
     while reader:
-        kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
-        expiry = reader.integer(8) if flags & 1 else None
+        kind, flags, key_size, value_size = (reader.integer(size) for size in (1, 1, 2, 4))
+        revision, expiry = reader.revision(), reader.expiry(flags)
         key, value = reader.text(key_size), reader.bytes(value_size)
         if kind == 1:
             records.append(Entry(key, value, revision, expiry))
@@ -581,7 +609,8 @@ def decode_found(body: bytes) -> list[Entry | FindResult]:
 
 def decode_document_changes(body: bytes) -> DocumentChanges:
     reader = Reader(body)
-    changes = DocumentChanges(*(reader.integer(8) for _ in range(6)))
+    counts = reader.integer(8), reader.integer(8)
+    changes = DocumentChanges(*counts, reader.revision(), *(reader.integer(8) for _ in range(3)))
     reader.end()
     return changes
 
@@ -598,14 +627,16 @@ def decode_index_ensure(body: bytes) -> tuple[bool, str]:
 def decode_changes(body: bytes) -> tuple[int, list[Change]]:
     """Returns the revision up to which this frame completes a watch, and the frame's changes."""
     reader, changes = Reader(body), []
-    through = reader.integer(8)
+    through = reader.revision()
     while reader:
-        kind, flags, key_size, value_size, revision = (reader.integer(size) for size in (1, 1, 2, 4, 8))
-        expiry = reader.integer(8) if flags & 1 else None
+        kind, flags, key_size, value_size = (reader.integer(size) for size in (1, 1, 2, 4))
+        revision, expiry = reader.revision(), reader.expiry(flags)
         key, value = reader.text(key_size), reader.bytes(value_size)
         if kind not in list(ChangeKind):
             raise WireError(f"a change of kind {kind}")
         if flags & ~3 or flags & 2 and kind > ChangeKind.list:
             raise WireError(f"a change of kind {kind} with the flags {flags}")
+        if kind == ChangeKind.incarnation and revision == 0:
+            raise WireError("an incarnation of 0")
         changes.append(Change(ChangeKind(kind), key, value, revision, expiry, flags & 2 != 0))
     return through, changes

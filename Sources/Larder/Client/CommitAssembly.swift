@@ -35,7 +35,7 @@ struct CommitAssembly {
   mutating func add(_ body: RawSpan) -> Bool {
     ready.removeAll(keepingCapacity: true)
     next = 0
-    guard let through = body.integer(at: 0, as: UInt64.self), through >= self.through ?? 0 else { return false }
+    guard let through = body.revision(at: 0), through >= self.through ?? 0 else { return false }
     var offset = ChangeRecord.throughSize
     while offset < body.byteCount {
       guard let record = ChangeRecord(body, at: offset) else { return false }

@@ -57,7 +57,11 @@ extension RemoteStore {
         size /= 2
         continue
       }
-      sum = ChangedBatch(matched: sum.matched + changes.matched, changed: sum.changed + changes.changed, lastID: lastID)
+      let (matched, changed) = (
+        sum.matched.addingReportingOverflow(changes.matched), sum.changed.addingReportingOverflow(changes.changed)
+      )
+      guard !matched.overflow, !changed.overflow else { throw .malformedReply }
+      sum = ChangedBatch(matched: matched.partialValue, changed: changed.partialValue, lastID: lastID)
       onBatch(sum)
       if lastID == nil { return sum }
     }

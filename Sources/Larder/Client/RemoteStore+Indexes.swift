@@ -138,10 +138,11 @@ public struct IndexStatus: Hashable, Sendable {
       case .array(let paths) = members["arrayFields"]
     else { return nil }
     let arrayFields = paths.compactMap { path in path.string.flatMap { FieldPath($0) } }
-    guard arrayFields.count == paths.count else { return nil }
+    let progress = members["progress"]?.double ?? (state == .ready ? 1 : 0)
+    guard arrayFields.count == paths.count, (0...1).contains(progress) else { return nil }
     self.index = index
     self.state = state
-    progress = members["progress"]?.double ?? (state == .ready ? 1 : 0)
+    self.progress = progress
     failure = members["reason"]?.string
     (self.entries, self.documents, self.memoryBytes) = (entries, documents, memoryBytes)
     (self.overflowDocuments, self.arrayFields) = (overflowDocuments, arrayFields)

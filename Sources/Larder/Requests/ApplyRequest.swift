@@ -4,7 +4,7 @@ import Wire
 /// A request to execute the operations of a batch in one step.
 struct ApplyRequest: ServerRequest {
   static let operation = Wire.Operation.apply
-  static let form = ReplyForm.number
+  static let form = ReplyForm.revision
   static let isDivisible = false
 
   private struct Record {

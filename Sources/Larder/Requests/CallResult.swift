@@ -4,6 +4,8 @@ import Wire
 enum ReplyForm: Sendable {
   case empty
   case number
+  /// A number below 2⁶³.
+  case revision
   case entry
   /// A body that the call decodes.
   case body
@@ -52,6 +54,9 @@ enum CallResult: Sendable {
     case .number:
       guard body.byteCount == 8, let number = body.integer(at: 0, as: UInt64.self) else { return nil }
       return .number(number)
+    case .revision:
+      guard body.byteCount == 8, let revision = body.revision(at: 0) else { return nil }
+      return .number(revision)
     case .empty: return body.byteCount == 0 ? .empty : nil
     case .openedStore: return OpenedStore(body).map { .number(UInt64($0.handle)) }
     case .body, .stream: return .body(body.toArray(), stream: stream)
@@ -60,7 +65,7 @@ enum CallResult: Sendable {
 
   // MARK: Values
 
-  /// The number of a reply to a request of the form `number`.
+  /// The number of a reply to a request of the form `number` or `revision`.
   var number: UInt64 {
     guard case .number(let number) = self else { preconditionFailure("The request's reply is not a number.") }
     return number

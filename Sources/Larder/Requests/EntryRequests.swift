@@ -20,7 +20,7 @@ struct GetRequest: ServerRequest {
 
 struct PutRequest: ServerRequest {
   static let operation = Wire.Operation.put
-  static let form = ReplyForm.number
+  static let form = ReplyForm.revision
   fileprivate let key: String
   private let kind: ValueKind
   /// The bytes of a single value, or a list in its wire format.
@@ -87,7 +87,7 @@ extension Write {
 
 struct PutManyRequest: ServerRequest {
   static let operation = Wire.Operation.putMany
-  static let form = ReplyForm.number
+  static let form = ReplyForm.revision
   private let puts: [PutRequest]
 
   init(puts: [PutRequest]) {

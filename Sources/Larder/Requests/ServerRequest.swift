@@ -62,7 +62,7 @@ struct NegotiatedLimits: Equatable, Sendable {
   init(_ hello: ServerHello, maxFrameSize: Int, maxRequests: Int) {
     self.maxFrameSize = min(Int(hello.maxFrameSize), maxFrameSize)
     maxValueSize = Int(hello.maxValueSize)
-    maxKeySize = Int(hello.maxKeySize)
+    maxKeySize = min(Int(hello.maxKeySize), Key.maxSize)
     maxItemCount = Int(hello.maxKeyCount)
     requestsInFlight = min(Int(hello.maxRequestsInFlight), maxRequests)
     openStores = max(1, Int(hello.maxOpenStores))

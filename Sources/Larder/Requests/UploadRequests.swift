@@ -42,7 +42,7 @@ struct UploadPartRequest: ServerRequest {
 
 struct UploadPutRequest: ServerRequest {
   static let operation = Wire.Operation.uploadPut
-  static let form = ReplyForm.number
+  static let form = ReplyForm.revision
   private let number: UInt64
   private let byteCount: Int
   private let key: String

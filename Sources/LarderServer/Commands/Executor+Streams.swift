@@ -156,7 +156,8 @@ extension Executor {
     let loss = Self.loss(request, from: from, in: store, revision: revision, feed)
     let watch = Watch(
       prefix: bytes.extracting(request.prefix).toArray(), isKeysOnly: request.isKeysOnly,
-      position: loss == nil ? feed.position(of: from) : 0, throughRevision: from - 1, startRevision: revision)
+      position: loss == nil ? feed.position(of: from) : 0, throughRevision: min(from - 1, UInt64(Int64.max)),
+      startRevision: revision)
     if loss != nil { map.endWatch() }
     let start = WatchStart(incarnation: request.incarnation == nil ? nil : store.incarnation, loss: loss)
     return .changes(watch, start, revealing: revision)

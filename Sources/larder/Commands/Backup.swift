@@ -66,7 +66,7 @@ struct Backup: AsyncParsableCommand {
     var changes = client.store(store.name).watch(keysOnly: true).makeAsyncIterator()
     var revision = try await changes.start()
     let output = try BackupOutput(path: file)
-    var progress = Progress(total: Int(description.entries))
+    var progress = Progress(total: Int(clamping: description.entries))
     var writer = BackupWriter(
       BackupHeader(
         made: wallMilliseconds(), store: description.name, specification: description.specification, indexes: indexes))

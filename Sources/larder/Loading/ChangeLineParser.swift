@@ -96,8 +96,8 @@ struct ChangeLineParser {
   }
 
   private static func revision(_ content: Span<UInt8>, _ name: Member) throws(LineError) -> UInt64 {
-    guard let revision = UInt64(content.toString()) else {
-      throw LineError("'\(name.rawValue)' is not a whole number")
+    guard let revision = UInt64(content.toString()), revision <= UInt64(Int64.max) else {
+      throw LineError("'\(name.rawValue)' is not a whole number below 2^63")
     }
     return revision
   }

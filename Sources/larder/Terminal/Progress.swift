@@ -5,6 +5,7 @@ import Platform
 struct Progress {
   private static let barWidths = 5...24
   private static let updateIntervalMilliseconds: UInt64 = 100
+  private static let maxRemainingSeconds = 1e10
 
   private let isShown = isatty(STDERR_FILENO) == 1
   /// The plural of what is counted, such as entries.
@@ -46,7 +47,9 @@ struct Progress {
     var fraction: Double?
     if let total, total > 0, done > 0 { fraction = min(1, Double(done) / Double(total)) }
     let remaining = fraction.map { fraction in
-      HumanReadable.time(seconds: UInt64(Double(milliseconds) * (1 - fraction) / fraction / 1_000)) + " left"
+      // A server can announce any number of entries.
+      let seconds = min(Double(milliseconds) * (1 - fraction) / fraction / 1_000, Self.maxRemainingSeconds)
+      return HumanReadable.time(seconds: UInt64(seconds)) + " left"
     }
     // From everything to what matters most.
     let choices = [

@@ -28,7 +28,9 @@ struct TokenUses: AsyncParsableCommand, OutputCommand {
       }
       return try output.flush()
     }
-    func ago(_ time: Int64?) -> String? { time.map { HumanReadable.time(seconds: UInt64(max(0, now - $0))) + " ago" } }
+    func ago(_ time: Int64?) -> String? {
+      time.map { HumanReadable.time(seconds: UInt64(now - min(now, max(0, $0)))) + " ago" }
+    }
     func ahead(_ time: Int64?) -> String? {
       time.map { $0 <= now ? "expired" : "in " + HumanReadable.time(seconds: UInt64($0 - now)) }
     }
