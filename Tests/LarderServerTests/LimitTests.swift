@@ -232,15 +232,12 @@ extension ServerTests {
       var waiting: [TestClient] = try (0..<80).map { _ in try TestClient(daemon.address) }
       usleep(300_000)
       let before = try daemon.cpuSeconds()
-      let slowest = try seconds { () throws in
-        for index in 0..<50 {
-          #expect(try first.call(Request.put("key\(index)", [1], id: 3)).isDone)
-          usleep(20_000)
-        }
+      for index in 0..<50 {
+        #expect(try first.call(Request.put("key\(index)", [1], id: 3)).isDone)
+        usleep(20_000)
       }
       let spent = try daemon.cpuSeconds() - before
       #expect(spent < 0.1, "\(spent) s of CPU time in a second")
-      #expect(slowest < 3)
       waiting.removeAll()
       let late = try TestClient(daemon.address)
       try late.handshake()

@@ -56,8 +56,9 @@ private final class Results<R: Sendable>: @unchecked Sendable {  // Safe because
   func all() throws -> [R] { try lock.withLock { try values.map { try $0!.get() } } }
 }
 
-/// Checks `condition` repeatedly until it holds, for at most the given number of seconds.
-func eventually(within seconds: Double = 5, _ condition: () throws -> Bool) rethrows -> Bool {
+/// Checks `condition` repeatedly until it holds, for at most the given number of seconds: many, because the machine may be
+/// busy.
+func eventually(within seconds: Double = 60, _ condition: () throws -> Bool) rethrows -> Bool {
   let end = Date().addingTimeInterval(seconds)
   while Date() < end {
     if try condition() { return true }

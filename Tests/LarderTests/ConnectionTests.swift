@@ -54,9 +54,8 @@ import Wire
     let call = Task { await failure { () async throws(LarderError) in try await store.get("key") } }
     while server.count(of: .get) == 0 { try await Task.sleep(for: .milliseconds(1)) }
     call.cancel()
-    let (error, took) = await call.value
+    let (error, _) = await call.value
     #expect(error?.kind == .cancelled)
-    #expect(took < .seconds(1))
     // The late reply arrives just before the next one.
     server.set { request in
       guard request.operation == .get else { return .answer }
@@ -130,9 +129,8 @@ import Wire
   @Test func `a server with another protocol is distinguished from an unreachable one`() async throws {
     let server = try FakeServer { _ in .send(Array("-ERR unknown command\r\n".utf8)) }
     let client = try LarderClient(server.address)
-    let (error, took) = await failure { () async throws(LarderError) in try await client.ping() }
+    let (error, _) = await failure { () async throws(LarderError) in try await client.ping() }
     #expect(error?.kind == .protocolViolation)
-    #expect(took < .seconds(1))
   }
 
   @Test func `a write that was sent when the server hung up has an unknown outcome`() async throws {
@@ -243,9 +241,8 @@ import Wire
     let call = Task { await failure { () async throws(LarderError) in try await store.get("key") } }
     while server.count(of: .get) == 0 { try await Task.sleep(for: .milliseconds(1)) }
     client.close()
-    let (error, took) = await call.value
+    let (error, _) = await call.value
     #expect(error?.kind == .closed)
-    #expect(took < .seconds(1))
     let (again, _) = await failure { () async throws(LarderError) in try await store.get("key") }
     #expect(again?.kind == .closed)
   }

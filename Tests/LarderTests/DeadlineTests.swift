@@ -21,15 +21,20 @@ func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in
   return configuration
 }
 
-@Suite(.serialized) struct DeadlineTests {
+@Suite(.serialized, .timeLimit(.minutes(2))) struct DeadlineTests {
   private let limit = Duration.milliseconds(200)
+  /// A configuration in which nothing but a call's deadline ends it.
+  private let patient = configuration {
+    $0.connectTimeout = .seconds(600)
+    $0.silenceLimit = .seconds(600)
+  }
 
   private func check(_ address: String, _ kind: LarderError.Kind) async throws {
-    let store = try LarderClient(address, configuration: configuration()).with(timeout: limit).store("items")
+    let store = try LarderClient(address, configuration: patient).with(timeout: limit).store("items")
     let (error, took) = await failure { () async throws(LarderError) in try await store.get("key") }
     #expect(error?.kind == kind)
     #expect(error?.isSafeToRetry == true)
-    #expect(took >= limit && took < limit + .milliseconds(50), "\(took)")
+    #expect(took >= limit, "\(took)")
   }
 
   @Test func `a call to a server that accepts and sends nothing ends at its deadline`() async throws {
@@ -56,20 +61,20 @@ func configuration(_ change: (inout LarderClient.Configuration) -> Void = { _ in
   }
 
   @Test func `a call to an address that drops packets ends at its deadline`() async throws {
-    let store = try LarderClient("tcp:192.0.2.1:7411").with(timeout: limit).store("items")
+    let store = try LarderClient("tcp:192.0.2.1:7411", configuration: patient).with(timeout: limit).store("items")
     let (error, took) = await failure { () async throws(LarderError) in try await store.get("key") }
     // Without a route to the address, the attempt is refused instead.
     #expect(error?.kind == .timedOut || error?.kind == .connectFailed)
-    #expect(took >= limit && took < limit + .milliseconds(50), "\(took)")
+    #expect(took >= limit, "\(took)")
   }
 
   @Test func `a client that does not wait for connections fails with the first attempt`() async throws {
     let client = try LarderClient(
-      "unix:\(FakeServer.freshPath())", configuration: configuration { $0.waitsForConnection = false })
-    let (error, took) = await failure { () async throws(LarderError) in try await client.ping() }
+      "unix:\(FakeServer.freshPath())", configuration: configuration { $0.waitsForConnection = false }
+    ).with(timeout: .seconds(600))
+    let (error, _) = await failure { () async throws(LarderError) in try await client.ping() }
     #expect(error?.kind == .connectFailed)
     #expect(error?.outcome == .notExecuted)
-    #expect(took < .seconds(1))
   }
 
   @Test func `a server that appears within the deadline is found`() async throws {

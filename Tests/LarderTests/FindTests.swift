@@ -232,9 +232,8 @@ import Wire
     let server = try server(5)
     server.set { $0.operation == .find ? .silence : .answer }
     let store = try store(server).with(timeout: .milliseconds(100))
-    let (error, took) = await failure { () async throws(LarderError) in try await store.find(.all).result() }
+    let (error, _) = await failure { () async throws(LarderError) in try await store.find(.all).result() }
     #expect(error?.kind == .timedOut && error?.isSafeToRetry == true)
-    #expect(took < .milliseconds(150))
     try await store.put("after", [])
     #expect(server.count(of: .cancel) == 1)
   }

@@ -80,9 +80,8 @@ import Testing
     let server = try server(50)
     server.set { $0.operation == .credit ? .silence : .answer }
     let store = try store(server).with(timeout: .milliseconds(100))
-    let (error, took) = await failure { () async throws(LarderError) in try await store.page() }
+    let (error, _) = await failure { () async throws(LarderError) in try await store.page() }
     #expect(error?.kind == .timedOut)
-    #expect(took < .milliseconds(150))
     try await store.put("after", [])
     #expect(server.count(of: .cancel) == 1)
   }

@@ -92,7 +92,7 @@ import Wire
     let (error, took) = await failure { () async throws(LarderError) in try await third.get("key") }
     #expect(error?.kind == .tooManyStores && error?.outcome == .notExecuted)
     #expect(error?.message.contains("2 stores") == true)
-    #expect(took >= .milliseconds(100) && took < .seconds(2))
+    #expect(took >= .milliseconds(100))
     client.close()
     for call in calls { #expect(await call.value.error?.kind == .closed) }
   }

@@ -84,14 +84,12 @@ import Tokens
       (Self.authority.issue(.init { ($0.validFrom, $0.validFor) = (-7_200, -3_600) }), "certificate has expired"),
     ] {
       try await withTLSServer(files) { address in
-        let client = try LarderClient(address, tls: ClientTLS(trust: trust()))
-        let start = ContinuousClock.now
+        // Waiting for the call's timeout would be in vain.
+        let client = try LarderClient(address, tls: ClientTLS(trust: trust())).with(timeout: .seconds(600))
         let error = await error { try await client.ping() }
         #expect(error?.kind == .notTrusted && error?.outcome == .rejected && error?.isSafeToRetry == false)
         #expect(error?.message.contains("no secure connection to \(address): the server's certificate") == true)
         #expect(error?.message.contains(reason) == true, "\(String(describing: error))")
-        // Waiting for the call's timeout would be in vain.
-        #expect(ContinuousClock.now - start < .seconds(3))
         await client.shutdown()
       }
     }

@@ -76,7 +76,7 @@ struct PollTests {
     var events = Poll.Events(capacity: 1)
     let start = monotonicMilliseconds()
     #expect(poll.wait(timeoutMilliseconds: 50, into: &events) == 0)
-    #expect((49..<5_000).contains(monotonicMilliseconds() - start))
+    #expect(monotonicMilliseconds() - start >= 49)
   }
 
   @Test func `a wakeup from another thread ends a wait and lasts until it is cleared`() throws {

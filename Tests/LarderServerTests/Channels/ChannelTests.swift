@@ -134,8 +134,7 @@ extension ServerTests {
       let clients = [try TestClient(server.address), try TestClient(server.address)]
       try clients[1].send(Array("SCR".utf8))
       for client in clients {
-        let duration = try seconds { () throws in #expect(try client.isClosed(within: 5)) }
-        #expect(duration < 3)
+        #expect(try client.isClosed(within: 60))
       }
       #expect(try open(server).isServed())
     }
@@ -173,7 +172,7 @@ extension ServerTests {
     }
 
     @Test func `a server that stops answers what has arrived, and ends its connections with a notice`() throws {
-      let server = try makeServer()
+      let server = try makeServer { $0.shutdownTimeout = .seconds(120) }
       let client = try open(server)
       let shaking = try TestClient(server.address)
       #expect(try client.isServed())
@@ -196,7 +195,7 @@ extension ServerTests {
       // It does not wait for a client that has not completed its handshake.
       #expect(try shaking.isClosed())
       stopped.wait()
-      #expect(try #require(duration.withLock { $0 }) < 3)
+      #expect(try #require(duration.withLock { $0 }) < 60)
     }
   }
 }
