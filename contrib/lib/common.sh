@@ -113,19 +113,41 @@ install_missing() {
 }
 
 passed=0
+# The names of the steps that failed, and a line with the seconds of each step.
+failed=()
+step_times=()
 
 # step NAME COMMAND...: runs the command and prints a line with the result. If it fails, shows its output (of Swift
-# suites, the failed tests) and exits.
+# suites, the failed tests), and returns success, so that the next step runs.
 step() {
   local name=$1 start=$SECONDS
   shift
   if ! "$@" 2>&1 </dev/null | tee "$log" | show_progress "$name"; then
     grep -a -A 8 '^✘' "$log" && tail -n 30 "$log" || tail -n 500 "$log"
-    printf '\n%s failed: %s\n%d passed, 1 failed\n' "$name" "$*" "$passed"
-    exit 1
+    printf '\n%s failed: %s\n\n' "$name" "$*"
+    failed+=("$name")
+    step_times+=("$(printf '%6d s   %s (failed)' $((SECONDS - start)) "$name")")
+    return
   fi
   passed=$((passed + 1))
+  step_times+=("$(printf '%6d s   %s' $((SECONDS - start)) "$name")")
   printf '  %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(summary_line)"
+}
+
+# required_step NAME COMMAND...: a step that all later ones depend on. If it fails, no other runs.
+required_step() {
+  step "$@"
+  if ((${#failed[@]} > 0)); then finish_steps; fi
+}
+
+# Prints the steps by the time that they took, the slowest last, and those that failed, and exits: with 1 if one has.
+finish_steps() {
+  printf '\n'
+  printf '%s\n' "${step_times[@]}" | sort -n
+  local name
+  for name in "${failed[@]}"; do printf 'FAILED: %s\n' "$name"; done
+  printf '%d passed, %d failed\n' "$passed" "${#failed[@]}"
+  exit $((${#failed[@]} > 0))
 }
 
 # Prints the last summary line of the log, if any.
