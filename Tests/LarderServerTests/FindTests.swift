@@ -87,6 +87,38 @@ extension ServerTests {
       #expect(nothing.documents.isEmpty && nothing.result.text.isEmpty)
     }
 
+    @Test func `a sort is whole, whatever comparing its keys takes`() throws {
+      var random = SeededGenerator.announced()
+      let server = try TestServer()
+      let client = try server.connect()
+      for count in [30, 150, 256] {
+        for size in [1, 63, 94, 127, 500, 3_000] where count * size < 1 << 18 {
+          let keys = (0..<count).shuffled(using: &random).map { number in
+            let digits = "\(1_000 + number)"
+            return String(repeating: "k", count: max(0, size - digits.count)) + digits
+          }
+          let documents = keys.enumerated().map { number, key in
+            (key: "key\(number)", value: Array(#"{"size":\#(size),"k":"\#(key)"}"#.utf8))
+          }
+          #expect(try client.call(Request.putMany(documents, id: 3)).isDone)
+          let selector = #"{"size":\#(size)}"#
+          for sort in [#"["k"]"#, #"[{"k":"desc"}]"#] {
+            let expected = documents.sorted { $0.value.lexicographicallyPrecedes($1.value) }.map(\.key)
+            var (found, bookmark) = ([String](), "")
+            repeat {
+              let page = try client.find(selector, sort: sort, limit: UInt32(count * 3 / 5), bookmark: bookmark)
+              found += page.keys
+              bookmark = page.result.text
+            } while !bookmark.isEmpty
+            #expect(found == (sort.contains("desc") ? expected.reversed() : expected), "\(count) of \(size) bytes")
+          }
+          let groups = try client.aggregate(selector, #"{"by":["k"],"compute":["count"],"sort":[{"by:k":"asc"}]}"#).rows
+          #expect(groups.map(\.key) == keys.sorted().map { [.string($0)] })
+          #expect(try client.change(selector).changed == UInt64(count))
+        }
+      }
+    }
+
     @Test func `lists, expired entries and values that are no objects are not found`() throws {
       let server = try TestServer()
       let client = try server.connect()

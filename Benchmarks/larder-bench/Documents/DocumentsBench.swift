@@ -110,7 +110,7 @@ struct DocumentsBench {
     func count() throws -> Int {
       var finder = try EntryFinder(query, isOrdered: false, isCounting: true)
       var budget = WorkBudget()
-      documents.withEntries { entries in _ = finder.examine(entries, &budget) }
+      try documents.withEntries { entries in _ = try finder.examine(entries, &budget) }
       return finder.matchCount
     }
     let passes = [Pass(contender: Contender.larder) { keep(try count()) }]

@@ -21,9 +21,9 @@ final class StoredDocuments {
     self.entries = entries
   }
 
-  func withEntries(_ body: (Span<StoredEntry>) -> Void) {
+  func withEntries(_ body: (Span<StoredEntry>) throws -> Void) rethrows {
     let entries = entries
-    body(entries.span)
+    try body(entries.span)
   }
 
   deinit { unsafe memory.deallocate() }

@@ -68,20 +68,23 @@ public struct DocumentAggregator: Sendable {
   /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
   /// - Complexity: O(*n*) in the size of the document, and O(*g*) in the number of its groups.
   public mutating func add(_ document: Document) throws(SelectorError) {
-    var budget = WorkBudget()
     let program = program
-    try Self.check(hasRoom: document.withSource { addSource($0, program, documentCount: 1, &budget) })
+    let hasRoom = document.withSource { source in
+      WorkBudget.withoutLimit { budget in addSource(source, program, documentCount: 1, &budget) }
+    }
+    guard hasRoom else { throw AggregationError.tooManyGroups.selectorError }
   }
 
   /// Adds entries to their groups that are documents and match.
-  /// - Parameter budget: Once it is exhausted, neither the result nor the groups mean anything.
   /// - Returns: The number of entries that were examined.
-  /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups, or they need more
-  ///   memory than permitted.
-  package mutating func add(_ entries: Span<StoredEntry>, _ budget: inout WorkBudget) throws(SelectorError) -> Int {
+  /// - Throws: If there are more than `maxGroupCount` groups, they need more memory than permitted, or the budget is
+  ///   exhausted. The groups mean nothing then.
+  package mutating func add(
+    _ entries: Span<StoredEntry>, _ budget: inout WorkBudget
+  ) throws(AggregationError) -> Int {
     let program = program
     var count = 0
-    while count < entries.count, !budget.isExhausted {
+    while count < entries.count {
       let entry = entries[count]
       count += 1
       // Taken out of this value, so that it isn't accessed twice at once.
@@ -91,16 +94,14 @@ public struct DocumentAggregator: Sendable {
         &metadata, needsID: program.needsID, needsRevision: program.needsRevision
       ) { source in addSource(source, program, documentCount: entry.documentCount, &budget) }
       swap(&metadata, &self.metadata)
-      try Self.check(hasRoom: hasRoom)
+      guard !budget.isExhausted else { throw .exhaustedBudget }
+      guard hasRoom else { throw .tooManyGroups }
     }
     return count
   }
 
-  private static func check(hasRoom: Bool) throws(SelectorError) {
-    if !hasRoom { throw SelectorError(.tooLarge, "documents can be in up to \(maxGroupCount) groups") }
-  }
-
   /// Adds a document to its groups if it matches.
+  /// - Parameter budget: Once it is exhausted, the groups mean nothing.
   /// - Returns: Whether there is room for the groups.
   @inline(__always)
   private mutating func addSource(
@@ -212,17 +213,18 @@ public struct DocumentAggregator: Sendable {
   }
 
   /// Adds the groups of another aggregator of the same selector and aggregation.
-  /// - Parameter budget: Once it is exhausted, the groups mean nothing.
-  /// - Throws: `SelectorError` with the code `tooLarge` if there are more than `maxGroupCount` groups.
-  package mutating func join(_ other: DocumentAggregator, _ budget: inout WorkBudget) throws(SelectorError) {
+  /// - Throws: If there are more than `maxGroupCount` groups, or the budget is exhausted. The groups mean nothing then.
+  package mutating func join(_ other: DocumentAggregator, _ budget: inout WorkBudget) throws(AggregationError) {
     let fieldCount = groupPaths.count
     for number in 0..<other.table.count {
       let key = Array(other.table.key(of: number))
-      guard budget.spend(Self.groupUnits + key.count / 16) else { return }
+      guard budget.spend(Self.groupUnits + key.count / 16) else { throw .exhaustedBudget }
       let first = number * aggregates.count
       for index in aggregates.indices { parts[index] = other.states[first + index] }
       let values = other.groupValues[number * fieldCount..<(number + 1) * fieldCount]
-      try Self.check(hasRoom: add(key, Array(values), &budget))
+      let hasRoom = add(key, Array(values), &budget)
+      guard !budget.isExhausted else { throw .exhaustedBudget }
+      guard hasRoom else { throw .tooManyGroups }
     }
   }
 
@@ -242,44 +244,53 @@ public struct DocumentAggregator: Sendable {
   /// without documents.
   /// - Complexity: O(*g* log *g*) in the number of groups.
   public consuming func result() -> [DocumentGroup] {
-    var budget = WorkBudget()
-    var result: [DocumentGroup] = []
-    takeGroups(&budget) { group in
-      result.append(group)
-      return true
+    WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in
+      var result: [DocumentGroup] = []
+      try takeGroups(&budget) { group in
+        result.append(group)
+        return true
+      }
+      return result
     }
-    return result
   }
 
   /// Calls `body` with the groups that `result` returns, each one once, until `body` returns false.
-  /// - Parameter budget: Once it is exhausted, there are no more groups.
-  package mutating func takeGroups(_ budget: inout WorkBudget, _ body: (DocumentGroup) -> Bool) {
+  /// - Throws: If the budget is exhausted. The groups mean nothing then.
+  package mutating func takeGroups(
+    _ budget: inout WorkBudget, _ body: (DocumentGroup) -> Bool
+  ) throws(ExhaustedBudgetError) {
     if groupPaths.isEmpty, table.count == 0 { _ = addGroup([], []) }
-    var groups = sortedGroups.take() ?? sorted(&budget)
-    while budget.spend(Self.resultUnits), let group = groups.popLast() {
+    var groups: [Int]
+    if let sortedGroups = sortedGroups.take() { groups = sortedGroups } else { groups = try sorted(&budget) }
+    while let group = groups.popLast() {
+      try budget.require(Self.resultUnits)
       guard body(self.group(group)) else { break }
     }
     sortedGroups = groups
   }
 
   /// Returns the numbers of the groups in the result, the first one last.
-  private func sorted(_ budget: inout WorkBudget) -> [Int] {
+  private func sorted(_ budget: inout WorkBudget) throws(ExhaustedBudgetError) -> [Int] {
     var keys: [[UInt8]] = []
     if !aggregation.sort.isEmpty {
-      for group in 0..<table.count where budget.spend(Self.orderUnits) {
+      for group in 0..<table.count {
+        try budget.require(Self.orderUnits)
         keys.append(GroupOrder.key(of: self.group(group), aggregation.sort, in: aggregation))
       }
     }
-    guard !budget.isExhausted else { return [] }
-    let sorted = (0..<table.count).sorted { left, right in
-      if !keys.isEmpty {
-        let (leftKey, rightKey) = (keys[left], keys[right])
-        guard budget.spend(bytes: leftKey.count) else { return false }
-        let order = leftKey.span.order(rightKey.span)
-        if order != 0 { return order > 0 }
+    let sorted: [Int]
+    do {
+      sorted = try (0..<table.count).sorted { left, right in
+        if !keys.isEmpty {
+          let (leftKey, rightKey) = (keys[left], keys[right])
+          try budget.require(bytes: leftKey.count)
+          let order = leftKey.span.order(rightKey.span)
+          if order != 0 { return order > 0 }
+        }
+        try budget.require(bytes: table.key(of: left).count)
+        return table.order(left, right) > 0
       }
-      return budget.spend(bytes: table.key(of: left).count) && table.order(left, right) > 0
-    }
+    } catch { throw ExhaustedBudgetError() }
     return aggregation.limit.map { Array(sorted.suffix($0)) } ?? sorted
   }
 
@@ -287,6 +298,21 @@ public struct DocumentAggregator: Sendable {
     let values = number * groupPaths.count..<(number + 1) * groupPaths.count
     let states = number * aggregates.count..<(number + 1) * aggregates.count
     return DocumentGroup(key: Array(groupValues[values]), values: self.states[states].map(\.result))
+  }
+}
+
+/// Why groups can't be made.
+package enum AggregationError: Error {
+  case tooManyGroups
+  /// The work ended early.
+  case exhaustedBudget
+
+  package var selectorError: SelectorError {
+    switch self {
+    case .tooManyGroups:
+      SelectorError(.tooLarge, "documents can be in up to \(DocumentAggregator.maxGroupCount) groups")
+    case .exhaustedBudget: preconditionFailure("nothing limits the work")
+    }
   }
 }
 

@@ -14,19 +14,23 @@ public struct CompiledSelector: Sendable {
   /// Returns whether a document matches. Text that isn't a JSON object doesn't match.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   public func matches(_ document: Document) -> Bool {
-    var budget = WorkBudget()
-    return document.withSource { program.holds(for: $0, &budget) }
+    document.withSource { source in
+      WorkBudget.withoutLimit { budget in program.holds(for: source, &budget) }
+    }
   }
 
   /// Returns whether a document matches whose `_id` and `_rev`, if any, are members of its text.
   public func matches(_ text: Span<UInt8>) -> Bool {
-    var budget = WorkBudget()
-    return matches(text, &budget)
+    WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in try matches(text, &budget) }
   }
 
   /// Returns whether a document matches; see `matches(_:)`.
-  /// - Parameter budget: Once it is exhausted, the result means nothing.
-  package func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) -> Bool {
-    unsafe text.withUnsafeBufferPointer { bytes in program.holds(for: unsafe DocumentSource(bytes), &budget) }
+  /// - Throws: If the budget is exhausted.
+  package func matches(_ text: Span<UInt8>, _ budget: inout WorkBudget) throws(ExhaustedBudgetError) -> Bool {
+    let isMatch = unsafe text.withUnsafeBufferPointer { bytes in
+      program.holds(for: unsafe DocumentSource(bytes), &budget)
+    }
+    try budget.check()
+    return isMatch
   }
 }

@@ -56,8 +56,7 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
   }
 
   private static func haveEqual(_ lefts: [JSONValue], _ rights: [JSONValue], _ budget: inout WorkBudget) -> Bool {
-    let lefts = lefts.sorted { budget.spend() && $0 < $1 }
-    let rights = rights.sorted { budget.spend() && $0 < $1 }
+    guard let lefts = sorted(lefts, &budget), let rights = sorted(rights, &budget) else { return false }
     var (left, right) = (0, 0)
     while left < lefts.count, right < rights.count {
       let order = JSONValue.order(lefts[left], rights[right])
@@ -65,6 +64,14 @@ final class ExpressionTest: SelectorTest, @unchecked Sendable {
       if order < 0 { left += 1 } else { right += 1 }
     }
     return false
+  }
+
+  /// Returns values in their order; nil if the budget is exhausted.
+  private static func sorted(_ values: [JSONValue], _ budget: inout WorkBudget) -> [JSONValue]? {
+    try? values.sorted { left, right in
+      try budget.require()
+      return left < right
+    }
   }
 
   /// Returns whether the pair of values compares as asked for that does if any pair does, for numbers or strings.

@@ -2,7 +2,8 @@
 ///
 /// Whatever a document or a selector can make long spends units as it works: for each condition, element, combination
 /// and state of a pattern, and for every 64 bytes of text. Once the budget is exhausted, evaluation ends as soon as it
-/// can, and what it returns means nothing: the owner of the budget checks `isExhausted` before it uses a result.
+/// can, and what it has come to means nothing: the call that was passed the budget throws `ExhaustedBudgetError` instead
+/// of returning a result.
 package struct WorkBudget: ~Copyable {
   /// The units that can be spent before more are asked for.
   private var remaining: Int
@@ -45,6 +46,34 @@ package struct WorkBudget: ~Copyable {
   @discardableResult @inline(__always)
   mutating func spend(bytes: Int) -> Bool { spend(1 &+ bytes &>> 6) }
 
+  /// Spends some units, in code that can throw, such as the comparisons of a sort.
+  @inline(__always)
+  mutating func require(_ units: Int = 1) throws(ExhaustedBudgetError) {
+    guard spend(units) else { throw ExhaustedBudgetError() }
+  }
+
+  /// Spends the units for reading some bytes, in code that can throw.
+  @inline(__always)
+  mutating func require(bytes: Int) throws(ExhaustedBudgetError) {
+    guard spend(bytes: bytes) else { throw ExhaustedBudgetError() }
+  }
+
+  /// - Throws: If evaluation has ended early, so that it has no result.
+  @inline(__always)
+  package func check() throws(ExhaustedBudgetError) {
+    guard !isExhausted else { throw ExhaustedBudgetError() }
+  }
+
+  /// Returns the result of work that isn't limited.
+  static func withoutLimit<Result>(
+    _ body: (inout WorkBudget) throws(ExhaustedBudgetError) -> Result
+  ) -> Result {
+    var budget = WorkBudget()
+    do throws(ExhaustedBudgetError) { return try body(&budget) } catch {
+      preconditionFailure("all the units that there can be were spent")
+    }
+  }
+
   @inline(never)
   private mutating func renew(after units: Int) -> Bool {
     guard !isExhausted else {
@@ -59,4 +88,9 @@ package struct WorkBudget: ~Copyable {
     isExhausted = true
     return false
   }
+}
+
+/// Work ended early, because its budget was exhausted: there is no result.
+package struct ExhaustedBudgetError: Error {
+  package init() {}
 }

@@ -49,8 +49,9 @@ public struct DocumentFinder: Sendable {
   @discardableResult
   public mutating func examine(_ document: Document) -> Bool {
     examinedCount += 1
-    var budget = WorkBudget()
-    return document.withSource { finder.examine($0, &budget, document) }
+    return document.withSource { source in
+      WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in try finder.examine(source, &budget, document) }
+    }
   }
 
   /// Returns what has been found in the documents that were examined.
@@ -58,8 +59,7 @@ public struct DocumentFinder: Sendable {
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
   public consuming func result() -> DocumentResult {
     let (projection, examinedCount, startTime) = (projection, examinedCount, startTime)
-    var budget = WorkBudget()
-    let page = finder.page(&budget)
+    let page = WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in try finder.page(&budget) }
     let documents = page.items.map { document in projection.map(document.projected) ?? document }
     let statistics = DocumentStatistics(
       examinedDocumentCount: examinedCount, returnedDocumentCount: documents.count,
@@ -132,13 +132,14 @@ extension Sequence where Element: Sendable {
   /// - Parameter text: Returns the text of the document that an element stands for.
   package func find(_ query: DocumentQuery, _ text: (Element) throws -> [UInt8]) throws -> [Element] {
     var finder = try PageFinder<Element>(query, isOrdered: query.sort.isEmpty)
-    var budget = WorkBudget()
     for element in self where !finder.isFinished {
       let text = try text(element)
       _ = unsafe text.withUnsafeBufferPointer { bytes in
-        finder.examine(unsafe DocumentSource(bytes), &budget, element)
+        WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in
+          try finder.examine(unsafe DocumentSource(bytes), &budget, element)
+        }
       }
     }
-    return finder.page(&budget).items
+    return WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in try finder.page(&budget) }.items
   }
 }

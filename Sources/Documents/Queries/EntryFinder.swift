@@ -2,8 +2,8 @@
 /// only a handle, by which its owner finds the entry again.
 ///
 ///     var finder = try EntryFinder(query, isOrdered: true)
-///     while !finder.isFinished { _ = finder.examine(nextEntries, maxKeptByteCount: limit, &budget) }
-///     let page = finder.page(&budget)
+///     while !finder.isFinished { _ = try finder.examine(nextEntries, maxKeptByteCount: limit, &budget) }
+///     let page = try finder.page(&budget)
 ///
 /// It isn't copyable, so that examining an entry counts no references.
 package struct EntryFinder: ~Copyable {
@@ -34,31 +34,35 @@ package struct EntryFinder: ~Copyable {
   /// The memory of the handles and sort keys that are kept, in bytes.
   package var keptByteCount: Int { finder.keptByteCount }
 
-  /// Adds those entries to the page that are documents and match, until the page is complete, the budget is exhausted, or
-  /// more is kept than permitted.
-  /// - Parameter budget: Once it is exhausted, the finder has no result.
+  /// Adds those entries to the page that are documents and match, until the page is complete or more is kept than
+  /// permitted.
   /// - Returns: The number of entries that were examined.
+  /// - Throws: If the budget is exhausted. The finder means nothing then.
   package mutating func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int = .max, _ budget: inout WorkBudget
-  ) -> Int {
-    finder.examine(
+  ) throws(ExhaustedBudgetError) -> Int {
+    try finder.examine(
       entries, &metadata, matchCount: &matchCount, maxKeptByteCount: maxKeptByteCount, &budget)
   }
 
   /// Adds what another finder of the same query has found.
-  /// - Parameter budget: Once it is exhausted, the finder has no result.
+  /// - Throws: If the budget is exhausted. The finder means nothing then.
   /// - Precondition: The entries don't come in the order of the query, or are only counted.
-  package mutating func join(_ other: borrowing EntryFinder, _ budget: inout WorkBudget) {
+  package mutating func join(
+    _ other: borrowing EntryFinder, _ budget: inout WorkBudget
+  ) throws(ExhaustedBudgetError) {
     matchCount += other.matchCount
-    finder.join(other.finder, &budget)
+    try finder.join(other.finder, &budget)
   }
 
   /// Returns the handles of the page's documents in its order, and the bookmark of the next page if there is one.
-  /// - Parameter budget: Once it is exhausted, the page means nothing.
+  /// - Throws: If the budget is exhausted.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of handles that are kept.
-  package consuming func page(_ budget: inout WorkBudget) -> (handles: [UInt32], bookmark: String?) {
-    let page = finder.page(&budget)
+  package consuming func page(
+    _ budget: inout WorkBudget
+  ) throws(ExhaustedBudgetError) -> (handles: [UInt32], bookmark: String?) {
+    let page = try finder.page(&budget)
     return (page.items, page.bookmark)
   }
 }
@@ -117,13 +121,20 @@ package struct EntrySelector: Sendable {
   package init(_ selector: Selector) throws(SelectorError) { program = try Program(selector.checkedTree()) }
 
   /// Returns whether an entry is a document and matches. Its value need not be JSON.
-  /// - Parameter budget: Once it is exhausted, the result means nothing.
+  /// - Throws: If the budget is exhausted.
   /// - Complexity: O(*n*) in the size of the text, and for each condition O(*m*) in the size of its values.
   package mutating func matches(
     _ entry: StoredEntry, _ budget: inout WorkBudget
-  ) -> Bool {
-    entry.withSource(&metadata, needsID: program.needsID, needsRevision: program.needsRevision) { source in
-      program.holds(for: source, &budget)
-    }
+  ) throws(ExhaustedBudgetError) -> Bool {
+    let isMatch = entry.withSource(
+      &metadata, needsID: program.needsID, needsRevision: program.needsRevision
+    ) { source in program.holds(for: source, &budget) }
+    try budget.check()
+    return isMatch
+  }
+
+  /// Returns whether an entry is a document and matches, whatever work that takes.
+  package mutating func matches(_ entry: StoredEntry) -> Bool {
+    WorkBudget.withoutLimit { budget throws(ExhaustedBudgetError) in try matches(entry, &budget) }
   }
 }

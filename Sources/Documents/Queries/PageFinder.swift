@@ -110,16 +110,20 @@ struct PageFinder<Item: Sendable>: Sendable {
   }
 
   /// Keeps the item of a document if it matches and can be on the page.
-  /// - Parameter budget: Once it is exhausted, neither the result nor the finder means anything.
   /// - Returns: Whether it matches.
+  /// - Throws: If the budget is exhausted. The finder means nothing then.
   /// - Complexity: O(*n*) in the size of the document; amortized O(log *k*) comparisons of keys, where *k* is the
   ///   number of documents to keep.
   mutating func examine(
     _ source: DocumentSource, _ budget: inout WorkBudget, _ item: @autoclosure () -> Item
-  ) -> Bool {
-    examine(source, criteria, &budget, item())
+  ) throws(ExhaustedBudgetError) -> Bool {
+    let isMatch = examine(source, criteria, &budget, item())
+    try budget.check()
+    try keepFirst(&budget)
+    return isMatch
   }
 
+  /// - Parameter budget: Once it is exhausted, neither the result nor the finder means anything.
   @inline(__always)
   private mutating func examine(
     _ source: DocumentSource, _ criteria: Criteria, _ budget: inout WorkBudget,
@@ -140,7 +144,7 @@ struct PageFinder<Item: Sendable>: Sendable {
         isKept = criteria.order.makeKey(of: values, before: end, in: &key, &budget)
         return true
       } ?? false
-    if isKept { keep(item(), &budget) }
+    if isKept { keep(item()) }
     return isMatch
   }
 
@@ -157,7 +161,7 @@ struct PageFinder<Item: Sendable>: Sendable {
     }
   }
 
-  private mutating func keep(_ item: Item, _ budget: inout WorkBudget) {
+  private mutating func keep(_ item: Item) {
     if let start, key.span.order(start.span) <= 0 { return }
     guard !isOrdered else {
       items.append(item)
@@ -166,38 +170,39 @@ struct PageFinder<Item: Sendable>: Sendable {
     }
     matches.append(Match(keyStart: keys.count, keyCount: key.count, item: item))
     keys += key
-    keepFirst(&budget)
   }
 
   /// Adds what another finder of the same query has found.
-  /// - Parameter budget: Once it is exhausted, the finder means nothing.
+  /// - Throws: If the budget is exhausted. The finder means nothing then.
   /// - Precondition: No documents come in the order of the page.
-  mutating func join(_ other: PageFinder, _ budget: inout WorkBudget) {
-    budget.spend(bytes: other.keptByteCount)
+  mutating func join(_ other: PageFinder, _ budget: inout WorkBudget) throws(ExhaustedBudgetError) {
+    try budget.require(bytes: other.keptByteCount)
     for match in other.matches {
       matches.append(Match(keyStart: keys.count + match.keyStart, keyCount: match.keyCount, item: match.item))
     }
     keys += other.keys
-    keepFirst(&budget)
+    try keepFirst(&budget)
   }
 
   /// Removes the matches that can't be on the page, once they are half of all.
-  private mutating func keepFirst(_ budget: inout WorkBudget) {
+  private mutating func keepFirst(_ budget: inout WorkBudget) throws(ExhaustedBudgetError) {
     guard let keptCount, matches.count / 2 >= keptCount else { return }
-    sort(&budget)
+    try sort(&budget)
     keep(first: keptCount)
     end = matches.last.map { key(of: $0) }
   }
 
   private func key(of match: Match) -> [UInt8] { Array(keys[match.keyStart..<match.keyStart + match.keyCount]) }
 
-  private mutating func sort(_ budget: inout WorkBudget) {
+  private mutating func sort(_ budget: inout WorkBudget) throws(ExhaustedBudgetError) {
     let keys = keys
-    matches.sort { left, right in
-      guard budget.spend(bytes: min(left.keyCount, right.keyCount)) else { return false }
-      let leftKey = keys.span.extracting(left.keyStart..<left.keyStart + left.keyCount)
-      return leftKey.order(keys.span.extracting(right.keyStart..<right.keyStart + right.keyCount)) < 0
-    }
+    do {
+      try matches.sort { left, right in
+        try budget.require(bytes: min(left.keyCount, right.keyCount))
+        let leftKey = keys.span.extracting(left.keyStart..<left.keyStart + left.keyCount)
+        return leftKey.order(keys.span.extracting(right.keyStart..<right.keyStart + right.keyCount)) < 0
+      }
+    } catch { throw ExhaustedBudgetError() }
   }
 
   /// Removes all matches but the first ones.
@@ -214,11 +219,11 @@ struct PageFinder<Item: Sendable>: Sendable {
   }
 
   /// Returns the items of the page in its order, and the bookmark of the next page if there is one.
-  /// - Parameter budget: Once it is exhausted, the page means nothing.
+  /// - Throws: If the budget is exhausted.
   /// - Precondition: Neither `skip` nor `limit` of the query is negative.
   /// - Complexity: O(*k* log *k*) comparisons of keys, where *k* is the number of documents to keep.
-  mutating func page(_ budget: inout WorkBudget) -> (items: [Item], bookmark: String?) {
-    if !isOrdered { sort(&budget) }
+  mutating func page(_ budget: inout WorkBudget) throws(ExhaustedBudgetError) -> (items: [Item], bookmark: String?) {
+    if !isOrdered { try sort(&budget) }
     let count = isOrdered ? items.count : matches.count
     let first = min(skip, count)
     let page = first..<first + min(query.limit ?? .max, count - first)
@@ -232,17 +237,17 @@ struct PageFinder<Item: Sendable>: Sendable {
 }
 
 extension PageFinder<UInt32> {
-  /// Examines entries, whose handles are the items, until the page is complete, the budget is exhausted, or more is kept
-  /// than permitted.
+  /// Examines entries, whose handles are the items, until the page is complete or more is kept than permitted.
   /// - Parameter matchCount: Is increased by the number of entries that match.
   /// - Returns: The number of entries that were examined.
+  /// - Throws: If the budget is exhausted. The finder means nothing then.
   mutating func examine(
     _ entries: Span<StoredEntry>, _ metadata: inout EntryMetadata, matchCount: inout Int, maxKeptByteCount: Int,
     _ budget: inout WorkBudget
-  ) -> Int {
+  ) throws(ExhaustedBudgetError) -> Int {
     let criteria = criteria
     var count = 0
-    while count < entries.count, !isFinished, keptByteCount <= maxKeptByteCount, !budget.isExhausted {
+    while count < entries.count, !isFinished, keptByteCount <= maxKeptByteCount {
       let entry = entries[count]
       count += 1
       let makesKey = !criteria.makesKeys && !criteria.isCounting && needsKey
@@ -250,7 +255,10 @@ extension PageFinder<UInt32> {
         &metadata, needsID: criteria.program.needsID || makesKey && criteria.keyPaths?.table.idEdge ?? -1 >= 0,
         needsRevision: criteria.program.needsRevision || makesKey && criteria.keyPaths?.table.revisionEdge ?? -1 >= 0
       ) { source in examine(source, criteria, &budget, entry.handle) }
-      if isMatch { matchCount += 1 }
+      try budget.check()
+      guard isMatch else { continue }
+      matchCount += 1
+      try keepFirst(&budget)
     }
     return count
   }

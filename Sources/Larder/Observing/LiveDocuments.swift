@@ -76,10 +76,9 @@ struct LiveDocuments {
 
   private mutating func put(_ entry: Entry, receivedAt time: Instant) -> [Change] {
     // The selector is this program's own, so that nothing limits what it takes.
-    var budget = WorkBudget()
     guard let bytes = entry.bytes,
       StoredEntry.with(
-        key: entry.key.utf8.span, value: bytes.span, revision: entry.revision, { selector.matches($0, &budget) })
+        key: entry.key.utf8.span, value: bytes.span, revision: entry.revision, { selector.matches($0) })
     else { return remove([Key(entry.key.utf8)]) }
     let document = DocumentEntry(
       key: entry.key, revision: entry.revision, text: bytes, expiry: entry.expiresIn.map { time + $0 })

@@ -25,48 +25,59 @@ final class AggregateTask: DocumentTask {
 
   func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> Int {
+  ) throws(ExaminationFailure) -> Int {
     aggregator.maxKeptByteCount = maxKeptByteCount
-    do throws(SelectorError) { return try aggregator.add(entries, &budget) } catch {
+    do throws(AggregationError) { return try aggregator.add(entries, &budget) } catch {
       // The job reports that the memory is used up.
-      if keptByteCount > maxKeptByteCount { return entries.count }
-      throw CommandFailure(.queryStopped, "\(error)")
+      if case .tooManyGroups = error, keptByteCount > maxKeptByteCount { return entries.count }
+      throw ExaminationFailure(error)
     }
   }
 
   func isDivisible(_ count: Int, after examinedCount: Int) -> Bool { true }
 
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) -> [UInt32] {
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(ExaminationFailure) -> [UInt32] {
     guard let part = part as? AggregateTask else { preconditionFailure("a part of an aggregation is one") }
-    do throws(SelectorError) { try aggregator.join(part.aggregator, &budget) } catch {
-      throw CommandFailure(.queryStopped, "\(error)")
+    do throws(AggregationError) { try aggregator.join(part.aggregator, &budget) } catch {
+      throw ExaminationFailure(error)
     }
     return []
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(ExaminationFailure) -> TaskEnd {
     var rows = PackedRows()
     var failure: CommandFailure?
-    aggregator.takeGroups(&budget) { group in
-      let row = group.json.encoded()
-      if EntryRecord.headerSize + row.count > job.limits.maxBodyBytes {
-        failure = CommandFailure(.valueTooLarge, "a group is larger than a frame (limits.frame-bytes)")
-      } else {
-        rows.append(row)
-        if rows.byteCount > job.limits.findMemory {
-          failure = job.stop("needs more than \(job.limits.findMemory) bytes of memory (limits.find-memory)")
+    do throws(ExhaustedBudgetError) {
+      try aggregator.takeGroups(&budget) { group in
+        let row = group.json.encoded()
+        if EntryRecord.headerSize + row.count > job.limits.maxBodyBytes {
+          failure = CommandFailure(.valueTooLarge, "a group is larger than a frame (limits.frame-bytes)")
+        } else {
+          rows.append(row)
+          if rows.byteCount > job.limits.findMemory {
+            failure = job.stop("needs more than \(job.limits.findMemory) bytes of memory (limits.find-memory)")
+          }
         }
+        return failure == nil
       }
-      return failure == nil
-    }
-    if let failure { throw failure }
+    } catch { throw .exhaustedBudget }
+    if let failure { throw .failed(failure) }
     let result = FindResult(
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),
       examinedKeys: UInt64(job.examinedKeys), found: UInt64(rows.count), nanoseconds: job.elapsedTime,
       text: isExplained ? job.explanation : "")
     guard result.size <= job.limits.maxBodyBytes else {
-      throw job.stop("has an explanation larger than a frame (limits.frame-bytes)")
+      throw .failed(job.stop("has an explanation larger than a frame (limits.frame-bytes)"))
     }
     return .result(.rows(AggregatedRows(rows: isExplained ? PackedRows() : rows, result: result)))
+  }
+}
+
+extension ExaminationFailure {
+  fileprivate init(_ error: AggregationError) {
+    switch error {
+    case .tooManyGroups: self = .failed(CommandFailure(.queryStopped, "\(error.selectorError)"))
+    case .exhaustedBudget: self = .exhaustedBudget
+    }
   }
 }

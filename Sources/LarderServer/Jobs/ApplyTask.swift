@@ -65,7 +65,7 @@ final class ApplyTask: CommittingTask {
 
   func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> Int {
+  ) -> Int {
     for index in entries.indices {
       let entry = entries[index]
       guard let position = positions[entry.handle] else { preconditionFailure("the task hasn't asked for the entry") }
@@ -74,7 +74,11 @@ final class ApplyTask: CommittingTask {
     return entries.count
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(ExaminationFailure) -> TaskEnd {
+    do throws(CommandFailure) { return try apply(job) } catch { throw .failed(error) }
+  }
+
+  private func apply(_ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     if let commitEnd = commitEnd.take() { return try finish(commitEnd, job) }
     guard rounds > 0 else { return try begin(job) }
     do throws(CommandFailure) {

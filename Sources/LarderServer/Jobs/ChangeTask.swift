@@ -83,17 +83,19 @@ final class ChangeTask: CommittingTask {
 
   func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> Int {
+  ) throws(ExaminationFailure) -> Int {
     var count = 0
-    while count < entries.count, keptByteCount <= maxKeptByteCount, !budget.isExhausted {
+    while count < entries.count, keptByteCount <= maxKeptByteCount {
       try examine(entries[count], &budget)
       count += 1
     }
     return count
   }
 
-  private func examine(_ entry: StoredEntry, _ budget: inout WorkBudget) throws(CommandFailure) {
-    guard selector.matches(entry, &budget), !budget.isExhausted else { return }
+  private func examine(_ entry: StoredEntry, _ budget: inout WorkBudget) throws(ExaminationFailure) {
+    do throws(ExhaustedBudgetError) {
+      guard try selector.matches(entry, &budget) else { return }
+    } catch { throw .exhaustedBudget }
     matchCount += 1
     let start = bytes.count
     entry.withKey { key in unsafe key.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) } }
@@ -109,13 +111,14 @@ final class ChangeTask: CommittingTask {
           return
         }
         bytes += changed
-      } catch { throw failure(error, bytes[start..<keyEnd]) }
+      } catch { throw .failed(failure(error, bytes[start..<keyEnd])) }
     }
     guard changes.count < Self.maxChangeCount else {
-      throw CommandFailure(
-        .queryStopped,
-        "more than \(Self.maxChangeCount) documents match, the limit of a request; change them in batches, by "
-          + "ranges of _id")
+      throw .failed(
+        CommandFailure(
+          .queryStopped,
+          "more than \(Self.maxChangeCount) documents match, the limit of a request; change them in batches, by "
+            + "ranges of _id"))
     }
     changes.append(
       Change(key: start..<keyEnd, value: keyEnd..<bytes.count, revision: entry.revision, expiry: entry.expiry))
@@ -140,7 +143,11 @@ final class ChangeTask: CommittingTask {
     case large
   }
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(ExaminationFailure) -> TaskEnd {
+    do throws(CommandFailure) { return try change(job) } catch { throw .failed(error) }
+  }
+
+  private func change(_ job: DocumentJob) throws(CommandFailure) -> TaskEnd {
     if let commitEnd = commitEnd.take() { return try finish(commitEnd, job) }
     guard !isDryRun, !changes.isEmpty else { return .result(result(job, revision: 0)) }
     if changes.count > Self.maxSmallCount || bytes.count > Self.maxSmallByteCount || rounds > 0 { return beginCommit() }
@@ -246,10 +253,9 @@ final class ChangeTask: CommittingTask {
       newestRevision = max(newestRevision, entry.revision)
       byteCount += entry.valueByteCount
       guard byteCount <= Self.maxBriefByteCount, let value = unsafe entry.value else { return false }
-      do throws(CommandFailure) {
+      do throws(ExaminationFailure) {
         unsafe try examine(StoredEntry(entry, EntryHead(0, entry), value: value), &budget)
       } catch { return false }
-      guard !budget.isExhausted else { return false }
     }
     return true
   }

@@ -124,17 +124,19 @@ struct DocumentBatch: ~Copyable {
 
   /// Calls `body` with the entries from one on, as many as are in memory, but at least with that one. Waits for the disk
   /// if it is in a file.
-  /// - Throws: If the value can't be read.
+  /// - Throws: If the value can't be read, and what `body` throws.
   mutating func withEntries<Result>(
-    from first: Int, _ body: (Span<StoredEntry>) throws(CommandFailure) -> Result
-  ) throws(CommandFailure) -> Result {
+    from first: Int, _ body: (Span<StoredEntry>) throws(ExaminationFailure) -> Result
+  ) throws(ExaminationFailure) -> Result {
     guard let separated = separatedValues.first(where: { $0.index >= first }) else {
       return try body(entries.span.extracting(first...))
     }
     guard separated.index == first else { return try body(entries.span.extracting(first..<separated.index)) }
-    unsafe try read(separated.value, of: first) { (value, room) throws(SeparatedValueError) in
-      unsafe try value.read(into: room)
-    }
+    do throws(CommandFailure) {
+      unsafe try read(separated.value, of: first) { (value, room) throws(SeparatedValueError) in
+        unsafe try value.read(into: room)
+      }
+    } catch { throw .failed(error) }
     let entry = unsafe entries[first].replacingValue(readValue.bytes)
     return try body([entry].span)
   }

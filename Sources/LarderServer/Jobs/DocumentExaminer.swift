@@ -6,6 +6,8 @@ import Storage
 enum ExaminationFailure: Error {
   case failed(CommandFailure)
   case tooManyDocuments, tooMuchMemory, overdue
+  /// The budget for the work was exhausted.
+  case exhaustedBudget
 }
 
 /// Has a task examine the documents that a search finds, a batch at a time. Owned by a `DocumentJob` or a `JobPart`.
@@ -68,12 +70,11 @@ struct DocumentExaminer: ~Copyable {
       if task.looksAtValues { batch.checkObjects(&budget) }
       var count = 0
       while count < batch.count, !task.isFinished, task.keptByteCount <= maxKeptByteCount {
-        do throws(CommandFailure) {
-          count += try batch.withEntries(from: count) { entries throws(CommandFailure) in
+        do throws(ExaminationFailure) {
+          count += try batch.withEntries(from: count) { entries throws(ExaminationFailure) in
             try task.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
           }
-        } catch { throw .failed(error) }
-        try check(budget)
+        } catch { throw cause(of: error) }
       }
       examinedDocuments += count
     }
@@ -84,10 +85,10 @@ struct DocumentExaminer: ~Copyable {
     return nil
   }
 
-  /// - Throws: If the work had to end early.
-  func check(_ budget: borrowing WorkBudget) throws(ExaminationFailure) {
-    guard budget.isExhausted else { return }
-    throw store.mustEndReading ? .failed(CommandFailure(StorageError.snapshotEnded)) : .overdue
+  /// Returns why a job's budget was exhausted, if that is the failure, and otherwise the failure.
+  func cause(of failure: ExaminationFailure) -> ExaminationFailure {
+    guard case .exhaustedBudget = failure else { return failure }
+    return store.mustEndReading ? .failed(CommandFailure(StorageError.snapshotEnded)) : .overdue
   }
 
   /// Gathers the next entries, or continues with those that have waited for a disk.
@@ -137,9 +138,9 @@ struct DocumentExaminer: ~Copyable {
   private static let maxBriefByteCount = 64 << 10
   static let maxBriefCount = 256
 
-  /// Examines a few entries under the store's lock, until they are too many or too large, or the budget is exhausted.
-  mutating func examineInPlace(_ task: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) {
-    var (failure, byteCount, isRefused) = (CommandFailure?.none, 0, false)
+  /// Examines a few entries under the store's lock, until they are too many or too large.
+  mutating func examineInPlace(_ task: any DocumentTask, _ budget: inout WorkBudget) throws(ExaminationFailure) {
+    var (failure, byteCount, isRefused) = (ExaminationFailure?.none, 0, false)
     let (now, maxCount) = (now, min(Self.maxBriefCount, limits.findDocuments))
     // Of what is no document, there may be more.
     var visits = 0
@@ -172,8 +173,8 @@ struct DocumentExaminer: ~Copyable {
             return budget.isExhausted ? .stop : .next
           }
           var count = 0
-          do throws(CommandFailure) {
-            while count < entries.count, !task.isFinished, !budget.isExhausted {
+          do throws(ExaminationFailure) {
+            while count < entries.count, !task.isFinished {
               count += try task.examine(entries.span.extracting(count...), maxKeptByteCount: .max, &budget)
             }
           } catch { failure = error }
@@ -181,7 +182,8 @@ struct DocumentExaminer: ~Copyable {
         }
         for handle in objects { map.noteObject(at: handle) }
       }
-    } catch { throw CommandFailure(error) }
+    } catch { throw .failed(CommandFailure(error)) }
     if let failure { throw failure }
+    do throws(ExhaustedBudgetError) { try budget.check() } catch { throw .exhaustedBudget }
   }
 }

@@ -192,9 +192,7 @@ final class DocumentJob: @unchecked Sendable {
         if examiner.isAtEnd || task.isFinished {
           if store.mustEndReading { throw CommandFailure(StorageError.snapshotEnded) }
           spaceChangeCount = store.commitWriter?.spaceChangeCount ?? 0
-          let taskEnd = try task.end(self, &budget)
-          try checkBudget()
-          switch taskEnd {
+          switch try end(task) {
           case .result(let result): return .end(.success(result))
           case .needsSpace: return .pause(.needsSpace)
           case .needsCommit(let task):
@@ -230,17 +228,16 @@ final class DocumentJob: @unchecked Sendable {
     } catch { throw failure(error) }
   }
 
-  /// - Throws: If the job must end in the middle of its work.
-  private func checkBudget() throws(CommandFailure) {
-    do throws(ExaminationFailure) { try examiner.check(budget) } catch { throw failure(error) }
+  private func end(_ task: any DocumentTask) throws(CommandFailure) -> TaskEnd {
+    do throws(ExaminationFailure) { return try task.end(self, &budget) } catch { throw failure(error) }
   }
 
   private func failure(_ failure: ExaminationFailure) -> CommandFailure {
-    switch failure {
+    switch examiner.cause(of: failure) {
     case .failed(let failure): failure
     case .tooManyDocuments: stop("examined as many documents as permitted (limits.find-documents)")
     case .tooMuchMemory: stop("needs more than \(limits.findMemory) bytes of memory (limits.find-memory)")
-    case .overdue: stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))")
+    case .overdue, .exhaustedBudget: stop("took longer than \(limits.findTime) (\(limits.findTimeSetting))")
     }
   }
 
@@ -321,10 +318,9 @@ final class DocumentJob: @unchecked Sendable {
       return startOver()
     }
     var handles: [UInt32] = []
-    for part in parts {
-      handles += try task.join(part.task, &budget)
-      try checkBudget()
-    }
+    do throws(ExaminationFailure) {
+      for part in parts { handles += try task.join(part.task, &budget) }
+    } catch { throw failure(error) }
     examiner.search.goOn(with: handles)
   }
 
@@ -400,23 +396,27 @@ final class DocumentJob: @unchecked Sendable {
       guard let count = examiner.search.documents.count, min(count, task.neededCount ?? .max) <= maxCount else {
         return false
       }
-      var budget = WorkBudget(units: Self.maxBriefUnits)
-      try examiner.examineInPlace(task, &budget)
-      guard !budget.isExhausted else {
-        startOver()
-        return false
-      }
-      guard examiner.isAtEnd || task.isFinished else { return false }
-      let end = try task.end(self, &budget)
-      guard case .result(let result) = end else {
-        if case .needsDocuments(_, let snapshot) = end { store.access { $0.end(snapshot) } }
-        startOver()
-        return false
-      }
+      guard let result = try briefResult(of: task) else { return false }
       outcome = .success(result)
     } catch { outcome = .failure(error) }
     task = nil
     return true
+  }
+
+  /// Returns the result of a task; nil if the runner must continue it.
+  private func briefResult(of task: any DocumentTask) throws(CommandFailure) -> JobResult? {
+    var budget = WorkBudget(units: Self.maxBriefUnits)
+    do throws(ExaminationFailure) {
+      try examiner.examineInPlace(task, &budget)
+      guard examiner.isAtEnd || task.isFinished else { return nil }
+      let end = try task.end(self, &budget)
+      if case .result(let result) = end { return result }
+      if case .needsDocuments(_, let snapshot) = end { store.access { $0.end(snapshot) } }
+    } catch {
+      guard case .exhaustedBudget = error else { throw failure(error) }
+    }
+    startOver()
+    return nil
   }
 
   /// Forgets what was examined, so that the next turn begins again.

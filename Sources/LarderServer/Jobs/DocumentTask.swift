@@ -35,23 +35,23 @@ protocol DocumentTask: AnyObject {
   func beginPart(_ plan: FindPlan, _ search: inout DocumentSearch) throws(SelectorError)
 
   /// Adds what a part has found, after those that come before it.
-  /// - Parameter budget: Once it is exhausted, the job ends.
   /// - Returns: The handles of documents that this task has yet to examine itself.
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(CommandFailure) -> [UInt32]
+  /// - Throws: If it can't, or the budget is exhausted. The task is of no further use then.
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(ExaminationFailure) -> [UInt32]
 
   /// Whether the values of entries matter.
   var looksAtValues: Bool { get }
 
   /// Examines entries, which may be no documents, until the task is finished or keeps more than that many bytes.
-  /// - Parameter budget: Once it is exhausted, the job ends.
   /// - Returns: The number of entries that were examined; 0 only if there are none.
+  /// - Throws: If it can't, or the budget is exhausted. The task is of no further use then.
   func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> Int
+  ) throws(ExaminationFailure) -> Int
 
   /// Makes the result, after the documents have been examined.
-  /// - Parameter budget: Once it is exhausted, the job ends.
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd
+  /// - Throws: If there is none, or the budget is exhausted. The task is of no further use then.
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(ExaminationFailure) -> TaskEnd
 }
 
 extension DocumentTask {

@@ -69,10 +69,13 @@ final class FindTask: DocumentTask {
 
   func examine(
     _ entries: Span<StoredEntry>, maxKeptByteCount: Int, _ budget: inout WorkBudget
-  ) throws(CommandFailure) -> Int {
+  ) throws(ExaminationFailure) -> Int {
     // Taken out of this object, whose properties are slower.
     guard var finder = finder.take() else { preconditionFailure("the find has begun") }
-    let count = finder.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
+    let count: Int
+    do throws(ExhaustedBudgetError) {
+      count = try finder.examine(entries, maxKeptByteCount: maxKeptByteCount, &budget)
+    } catch { throw .exhaustedBudget }
     self.finder = consume finder
     return count
   }
@@ -101,19 +104,22 @@ final class FindTask: DocumentTask {
     finder = try EntryFinder(DocumentQuery(query.selector), isOrdered: true, isExact: plan.isExact)
   }
 
-  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) -> [UInt32] {
+  func join(_ part: any DocumentTask, _ budget: inout WorkBudget) throws(ExaminationFailure) -> [UInt32] {
     guard let part = part as? FindTask, let other = part.finder.take() else { preconditionFailure("a find has begun") }
-    guard !isOrdered else { return other.page(&budget).handles }
-    finder?.join(other, &budget)
-    return []
+    do throws(ExhaustedBudgetError) {
+      guard !isOrdered else { return try other.page(&budget).handles }
+      try finder?.join(other, &budget)
+      return []
+    } catch { throw .exhaustedBudget }
   }
 
   // MARK: End
 
-  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(CommandFailure) -> TaskEnd {
+  func end(_ job: DocumentJob, _ budget: inout WorkBudget) throws(ExaminationFailure) -> TaskEnd {
     guard let finder = finder.take() else { preconditionFailure("the find has begun") }
     let matchCount = exactCount ?? finder.matchCount
-    let page = finder.page(&budget)
+    let page: (handles: [UInt32], bookmark: String?)
+    do throws(ExhaustedBudgetError) { page = try finder.page(&budget) } catch { throw .exhaustedBudget }
     let text = request.isExplained ? job.explanation : request.isCountOnly ? "" : page.bookmark ?? ""
     let result = FindResult(
       revision: job.snapshotRevision, examinedDocuments: UInt64(job.examinedDocuments),
@@ -121,10 +127,11 @@ final class FindTask: DocumentTask {
       found: UInt64(request.isCountOnly ? matchCount : page.handles.count), nanoseconds: job.elapsedTime,
       text: text)
     guard result.size <= job.limits.maxBodyBytes else {
-      throw job.stop(
-        request.isExplained
-          ? "has an explanation larger than a frame (limits.frame-bytes)"
-          : "has a bookmark larger than a frame (limits.frame-bytes); sort by smaller values")
+      throw .failed(
+        job.stop(
+          request.isExplained
+            ? "has an explanation larger than a frame (limits.frame-bytes)"
+            : "has a bookmark larger than a frame (limits.frame-bytes); sort by smaller values"))
     }
     let handles = request.isCountOnly || request.isExplained ? [] : page.handles
     return .result(.found(FoundDocuments(handles: handles, projection: projection, result: result)))

@@ -9,22 +9,23 @@ import Testing
   /// Finds with an `EntryFinder` whose handles are positions.
   private func find(
     _ query: DocumentQuery, in documents: [Document], isOrdered: Bool
-  ) throws(SelectorError) -> (ids: [String], bookmark: String?, matchCount: Int, keptByteCount: Int) {
+  ) throws -> (ids: [String], bookmark: String?, matchCount: Int, keptByteCount: Int) {
     var budget = WorkBudget()
     var finder = try EntryFinder(query, isOrdered: isOrdered && query.sort.isEmpty)
     for (position, document) in documents.enumerated() where !finder.isFinished {
-      with(document, handle: UInt32(position)) { entry in
-        #expect(finder.examine([entry].span, &budget) == 1)
-      }
+      let count = try with(document, handle: UInt32(position)) { try finder.examine([$0].span, &budget) }
+      #expect(count == 1)
     }
     let (matchCount, keptByteCount) = (finder.matchCount, finder.keptByteCount)
-    let page = finder.page(&budget)
+    let page = try finder.page(&budget)
     return (page.handles.map { documents[Int($0)].id! }, page.bookmark, matchCount, keptByteCount)
   }
 
   /// Calls `body` with a document as an entry, which is trusted if it is an I-JSON object.
-  private func with<Result>(_ document: Document, handle: UInt32 = 0, _ body: (StoredEntry) -> Result) -> Result {
-    StoredEntry.withTrust(key: document.id!, document.text, revision: document.revision!, handle: handle, body)
+  private func with<Result>(
+    _ document: Document, handle: UInt32 = 0, _ body: (StoredEntry) throws -> Result
+  ) rethrows -> Result {
+    try StoredEntry.withTrust(key: document.id!, document.text, revision: document.revision!, handle: handle, body)
   }
 
   /// Returns documents in the order of their ids' bytes.
