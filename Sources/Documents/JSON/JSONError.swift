@@ -6,6 +6,8 @@ public struct JSONError: Error, Equatable, Sendable {
     case object = "an object"
     case array = "an array"
     case name = "a member name in double quotes"
+    /// At a name that the object has already, in text in which that is an error.
+    case newName = "each member name only once"
     case colon = "a colon"
     case commaOrBrace = "a comma or }"
     case commaOrBracket = "a comma or ]"

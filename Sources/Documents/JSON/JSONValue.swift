@@ -33,6 +33,17 @@ extension JSONValue {
     }
   }
 
+  /// Reads JSON text that says what to do, such as a selector: members with the same name are an error, because one of
+  /// them would be lost.
+  /// - Throws: `JSONError` for the first byte that is wrong.
+  package init(
+    parsingInstruction text: Span<UInt8>, limits: JSONLimits = JSONLimits()
+  ) throws(JSONError) {
+    self = try JSON.scan(text, limits) { (scanner) throws(JSONScanner.Failure) in
+      try Self.parse(&scanner, depth: 0, maxDepth: limits.maxDepth, hasUniqueNames: true)
+    }
+  }
+
   /// Reads JSON text; see `init(parsing:limits:)` for bytes.
   /// - Throws: `JSONError` for the first byte that is wrong, with its offset in UTF-8.
   public init(parsing text: String, limits: JSONLimits = JSONLimits()) throws(JSONError) {
@@ -49,6 +60,9 @@ extension JSONValue {
 
     init(isObject: Bool) { self.isObject = isObject }
 
+    /// Whether there is a member with the name already.
+    var hasMember: Bool { members[name] != nil }
+
     @inline(__always)
     mutating func append(_ value: JSONValue) {
       if isObject { members[name] = value } else { elements.append(value) }
@@ -59,9 +73,11 @@ extension JSONValue {
   }
 
   /// Passes a value. Without recursion, because threads with small stacks read deep values, too.
-  /// - Parameter depth: The number of arrays and objects that the value is in.
+  /// - Parameters:
+  ///   - depth: The number of arrays and objects that the value is in.
+  ///   - hasUniqueNames: Whether members with the same name are an error.
   static func parse(
-    _ scanner: inout JSONScanner, depth: Int, maxDepth: Int
+    _ scanner: inout JSONScanner, depth: Int, maxDepth: Int, hasUniqueNames: Bool = false
   ) throws(JSONScanner.Failure) -> JSONValue {
     var containers: [OpenContainer] = []
     while true {
@@ -86,7 +102,12 @@ extension JSONValue {
         containers[innermost].append(value)
         let isObject = containers[innermost].isObject
         if scanner.take(UInt8(ascii: ",")) {
-          if isObject { containers[innermost].name = try name(&scanner) }
+          if isObject {
+            _ = scanner.peek()
+            let start = scanner.position
+            containers[innermost].name = try name(&scanner)
+            if hasUniqueNames, containers[innermost].hasMember { throw scanner.text.failure(.newName, at: start) }
+          }
           break
         }
         guard scanner.take(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else {

@@ -15,7 +15,7 @@ extension Selector {
   ) throws(SelectorError) -> JSONValue {
     let limits = JSONLimits(maxByteCount: SelectorParser.maxByteCount, maxDepth: SelectorParser.maxTextDepth)
     do throws(JSONError) {
-      return try JSONValue(parsing: text, limits: limits)
+      return try JSONValue(parsingInstruction: text, limits: limits)
     } catch {
       switch error.expected {
       case .lessText: throw SelectorError(.tooLarge, "\(part) has up to 1 MiB of text")

@@ -82,7 +82,9 @@ struct SelectorParser {
     _ value: JSONValue, _ context: Context, at place: JSONPath
   ) throws(SelectorError) -> SelectorTree {
     guard case .object(let object) = value, object.count > 0 else {
-      throw SelectorError(.emptyClause, at: place, "a selector with at least one condition is needed here")
+      throw SelectorError(
+        .emptyClause, at: place,
+        "a selector with at least one condition is needed here; only a whole selector can be {}, for all documents")
     }
     return try selector(object, context, at: place)
   }
@@ -107,7 +109,7 @@ struct SelectorParser {
     inner.field = try path(name, under: context.field, at: place)
     if case .object(let object) = value, object.count > 0 { return try selector(object, inner, at: place) }
     try countNode(at: place)
-    return .field(inner.field, .equal(try literal(value, at: place), []))
+    return .field(inner.field, .equal(try operand(value, of: .equal, at: place), []))
   }
 
   private func path(
@@ -153,9 +155,8 @@ struct SelectorParser {
   ) throws(SelectorError) -> SelectorTree {
     guard let operation = SelectorOperator(rawValue: name) else {
       let names = SelectorOperator.allCases.map(\.rawValue)
-      throw SelectorError(
-        .unknownOperator, at: place,
-        "there is no operator \(JSONPath.shown(name))\(Self.suggestion(for: name, of: names))")
+      let hint = OperandHint.text(for: name) ?? Self.suggestion(for: name, of: names)
+      throw SelectorError(.unknownOperator, at: place, "there is no operator \(JSONPath.shown(name))\(hint)")
     }
     try countNode(at: place)
     switch operation {
@@ -209,16 +210,20 @@ struct SelectorParser {
       guard values.count <= Self.maxOperandCount else {
         throw SelectorError(.tooLarge, at: place, "\(operation.rawValue) takes up to \(Self.maxOperandCount) operands")
       }
-      for (index, value) in values.enumerated() { _ = try literal(value, at: .element(place, index)) }
-      return values
+      var operands: [JSONValue] = []
+      for (index, value) in values.enumerated() {
+        operands.append(try self.operand(value, of: operation, at: .element(place, index)))
+      }
+      return operands
     }
+    func single() throws(SelectorError) -> JSONValue { try self.operand(value, of: operation, at: place) }
     switch operation {
-    case .equal: return field(.equal(try literal(value, at: place), options))
-    case .notEqual: return .notEqual(context.field, try literal(value, at: place), options)
-    case .less: return field(.less(try literal(value, at: place)))
-    case .lessOrEqual: return field(.lessOrEqual(try literal(value, at: place)))
-    case .greater: return field(.greater(try literal(value, at: place)))
-    case .greaterOrEqual: return field(.greaterOrEqual(try literal(value, at: place)))
+    case .equal: return field(.equal(try single(), options))
+    case .notEqual: return .notEqual(context.field, try single(), options)
+    case .less: return field(.less(try single()))
+    case .lessOrEqual: return field(.lessOrEqual(try single()))
+    case .greater: return field(.greater(try single()))
+    case .greaterOrEqual: return field(.greaterOrEqual(try single()))
     case .in: return field(.in(try values(), options))
     case .notIn: return .complement(of: field(.in(try values(), options)))
     case .all: return field(.all(try values()))
@@ -342,7 +347,7 @@ struct SelectorParser {
       }
       return try self.path(text, at: place)
     }
-    if name == "$literal" { return .literal(try literal(argument, at: inner)) }
+    if name == JSONValue.literalName { return .literal(try literal(argument, at: inner)) }
     if name == "$field" { return .field(try path(argument, at: inner)) }
     if let operation = SelectorTree.Expression.Operator(rawValue: name) {
       let (left, right) = try operands(argument, context, at: inner)
@@ -350,7 +355,7 @@ struct SelectorParser {
     }
     guard let aggregate = SelectorTree.Expression.Aggregate(rawValue: name) else {
       let names =
-        ["$literal", "$field"] + SelectorTree.Expression.Operator.allCases.map(\.rawValue)
+        [JSONValue.literalName, "$field"] + SelectorTree.Expression.Operator.allCases.map(\.rawValue)
         + SelectorTree.Expression.Aggregate.allCases.map(\.rawValue)
       throw bad("there is no operand \(JSONPath.shown(name))\(Self.suggestion(for: name, of: names))")
     }
@@ -380,6 +385,22 @@ struct SelectorParser {
     guard context.depth <= Self.maxDepth else {
       throw SelectorError(.tooDeep, at: place, "a selector is nested up to \(Self.maxDepth) levels deep")
     }
+  }
+
+  /// Returns what values of documents are compared with: the operand itself, or what is in `{"$literal": VALUE}`.
+  ///
+  /// Any other object in it whose name begins with `$` is meant to be something else than this object, such as a date, a
+  /// computation or a condition.
+  private func operand(
+    _ value: JSONValue, of operation: SelectorOperator, at place: JSONPath
+  ) throws(SelectorError) -> JSONValue {
+    guard let name = value.operatorName else { return try literal(value, at: place) }
+    if case .object(let object) = value, object.count == 1, let literal = object[JSONValue.literalName] {
+      return try self.literal(literal, at: .member(place, JSONValue.literalName))
+    }
+    let hint = OperandHint.text(for: name, in: operation) ?? "; \(OperandHint.literal)"
+    throw SelectorError(
+      .badOperand, at: place, "\(operation.rawValue) compares with values, and \(JSONPath.shown(name)) is none\(hint)")
   }
 
   /// Returns a value that is compared with values of documents.

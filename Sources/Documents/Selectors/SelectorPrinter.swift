@@ -9,11 +9,12 @@ enum SelectorPrinter {
     case .and(let parts): return conjunction(parts, under: field)
     case .or(let parts): return one(.or, clauses(parts, under: field))
     case .not(let part): return complement(of: part, under: field)
-    case .field(let path, .equal(let value, [])) where value.type != .object && path?.relative(to: field) != nil:
+    case .field(let path, .equal(let value, []))
+    where value.type != .object && value.operatorName == nil && path?.relative(to: field) != nil:
       return member(at: path, under: field, value)
     case .field(let path, let condition): return member(at: path, under: field, .object(object(condition)))
     case .someElementNot(let path, .field(_, .equal(let value, let options))):
-      return member(at: path, under: field, .object(one(.notEqual, value, options)))
+      return member(at: path, under: field, .object(one(.notEqual, value.asOperand, options)))
     case .someElementNot(let path, let inner):
       return member(at: path, under: field, .object(one(.not, .object(object(inner, under: path)))))
     case .expression(let comparison, let left, let right):
@@ -53,9 +54,9 @@ enum SelectorPrinter {
   private static func complement(of part: SelectorTree, under field: FieldPath?) -> JSONObject {
     switch part {
     case .field(let path, .in(let values, let options)):
-      return member(at: path, under: field, .object(one(.notIn, .array(values), options)))
+      return member(at: path, under: field, .object(one(.notIn, .array(values.map(\.asOperand)), options)))
     case .field(let path, .equal(let value, let options)) where !part.isAboutEachElement(of: path):
-      return member(at: path, under: field, .object(one(.notEqual, value, options)))
+      return member(at: path, under: field, .object(one(.notEqual, value.asOperand, options)))
     case .expression(.equal, let left, let right):
       return expression(SelectorOperator.notEqual.rawValue, left, right)
     case .or(let parts): return one(.nor, clauses(parts, under: field))
@@ -88,12 +89,12 @@ enum SelectorPrinter {
 
   private static func object(_ condition: SelectorTree.Condition) -> JSONObject {
     switch condition {
-    case .equal(let value, let options): one(.equal, value, options)
-    case .less(let value): one(.less, value)
-    case .lessOrEqual(let value): one(.lessOrEqual, value)
-    case .greater(let value): one(.greater, value)
-    case .greaterOrEqual(let value): one(.greaterOrEqual, value)
-    case .in(let values, let options): one(.in, .array(values), options)
+    case .equal(let value, let options): one(.equal, value.asOperand, options)
+    case .less(let value): one(.less, value.asOperand)
+    case .lessOrEqual(let value): one(.lessOrEqual, value.asOperand)
+    case .greater(let value): one(.greater, value.asOperand)
+    case .greaterOrEqual(let value): one(.greaterOrEqual, value.asOperand)
+    case .in(let values, let options): one(.in, .array(values.map(\.asOperand)), options)
     case .exists(let exists): one(.exists, .bool(exists))
     case .type(let type): one(.type, .string(type.rawValue))
     case .size(let size): one(.size, .integer(Int64(size)))
@@ -104,7 +105,7 @@ enum SelectorPrinter {
     case .endsWith(let text, let options): one(.endsWith, .string(text), options)
     case .contains(let text, let options): one(.contains, .string(text), options)
     case .like(let pattern, let options): one(.like, .string(pattern.description), options)
-    case .all(let values): one(.all, .array(values))
+    case .all(let values): one(.all, .array(values.map(\.asOperand)))
     case .elemMatch(let inner): one(.elemMatch, .object(object(inner)))
     case .allMatch(let inner): one(.allMatch, .object(object(inner)))
     case .keyMapMatch(let inner): one(.keyMapMatch, .object(object(inner)))
@@ -121,7 +122,7 @@ enum SelectorPrinter {
 
   private static func operand(_ expression: SelectorTree.Expression) -> JSONValue {
     switch expression {
-    case .literal(let value): value.type == .array || value.type == .object ? ["$literal": value] : value
+    case .literal(let value): value.type == .array || value.type == .object ? [JSONValue.literalName: value] : value
     case .field(let path): ["$field": .string(path.description)]
     case .operation(let operation, let left, let right):
       [operation.rawValue: .array([operand(left), operand(right)])]

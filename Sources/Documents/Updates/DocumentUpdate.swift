@@ -78,7 +78,7 @@ public struct DocumentUpdate: Sendable {
     (self.json, tree) = try UpdateParser.parse(json)
   }
 
-  /// Reads an update from JSON text. Of equal member names the last one counts.
+  /// Reads an update from JSON text. Members with the same name are an error.
   ///
   /// ```swift
   /// let update = try DocumentUpdate(parsing: #"{"$inc": {"visits": 1}}"#)
@@ -88,7 +88,7 @@ public struct DocumentUpdate: Sendable {
   public init(parsing text: Span<UInt8>) throws(DocumentUpdateError) {
     let json: JSONValue
     do throws(JSONError) {
-      json = try JSONValue(parsing: text, limits: JSONLimits(maxByteCount: UpdateParser.maxByteCount))
+      json = try JSONValue(parsingInstruction: text, limits: JSONLimits(maxByteCount: UpdateParser.maxByteCount))
     } catch {
       let code: DocumentUpdateError.Code =
         switch error.expected {

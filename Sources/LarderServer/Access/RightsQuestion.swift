@@ -18,7 +18,7 @@ struct RightsQuestion {
   /// Reads the question from JSON text.
   init(_ text: [UInt8]) throws(CommandFailure) {
     let json: JSONValue
-    do throws(JSONError) { json = try JSONValue(parsing: text.span) } catch {
+    do throws(JSONError) { json = try JSONValue(parsingInstruction: text.span) } catch {
       throw CommandFailure(.illegalArgument, "\(error)")
     }
     try self.init(json)

@@ -150,7 +150,7 @@ struct DocumentArguments {
   /// Returns nil for text that can't be an array or object, but names with commas between them.
   private static func json(_ text: String, orThrow code: SelectorError.Code) throws(SelectorError) -> JSONValue? {
     guard text.hasPrefix("[") || text.hasPrefix("{") else { return nil }
-    do throws(JSONError) { return try JSONValue(parsing: text) } catch {
+    do throws(JSONError) { return try JSONValue(parsingInstruction: text.utf8.span) } catch {
       throw SelectorError(code, "\(error)")
     }
   }

@@ -43,6 +43,28 @@ import Testing
     Case(#"{"age": {"$frobnicate": 3}}"#, .unknownOperator, at: "$.age.$frobnicate", "no operator $frobnicate"),
     Case(#"{"$where": "1"}"#, .unknownOperator, at: "$.$where", "no operator $where"),
     Case(#"{"a.b": {"$": 1}}"#, .unknownOperator, at: #"$["a.b"].$"#, "no operator $"),
+    // A member twice.
+    Case(#"{"a": 1, "b": {"c": 1}, "a": 2}"#, .notJSON, at: "$", "each member name only once at line 1, column 25"),
+    Case(#"{"$or": [{"a": 1}], "$or": [{"a": 2}]}"#, .notJSON, at: "$", "each member name only once"),
+    Case(#"{"a": {"$in": [{"x": 1, "\u0078": 2}]}}"#, .notJSON, at: "$", "each member name only once"),
+    // An object that is meant to be something else than a value.
+    Case(
+      #"{"a": {"$lt": {"$date": "2020-01-01"}}}"#, .badOperand, at: "$.a.$lt",
+      "write the value as the documents have it"),
+    Case(#"{"a": {"$ne": {"$numberInt": "10"}}}"#, .badOperand, at: "$.a.$ne", "$numberInt is none"),
+    Case(
+      #"{"a": {"$lt": {"$add": [1, 2]}}}"#, .badOperand, at: "$.a.$lt",
+      #"{"$expr": {"$lt": [{"$field": PATH}, {"$add": …}]}}"#),
+    Case(
+      #"{"a": {"$all": [{"$elemMatch": {"b": 1}}]}}"#, .badOperand, at: "$.a.$all[0]",
+      #"{"$and": [{FIELD: {"$elemMatch""#),
+    Case(#"{"a": {"$in": [1, {"$regex": "x"}]}}"#, .badOperand, at: "$.a.$in[1]", #"{"$or": [{FIELD: {"$regex""#),
+    Case(#"{"a": {"$nin": [{"$gt": 1}]}}"#, .badOperand, at: "$.a.$nin[0]", #"{"$nor": ["#),
+    Case(#"{"a": {"$eq": {"$gt": 1}}}"#, .badOperand, at: "$.a.$eq", "without $eq"),
+    Case(#"{"a": {"$gte": {"b": [{"$oid": "5"}]}}}"#, .badOperand, at: "$.a.$gte", "$oid is none"),
+    Case(#"{"a": [{"$ref": "x"}]}"#, .badOperand, at: "$.a", #"{"$literal": {…}}"#),
+    Case(#"{"a": {"$literal": 1}}"#, .unknownOperator, at: "$.a.$literal", #"{"$eq": {"$literal": VALUE}}"#),
+    Case(#"{"a": {"$date": "x"}}"#, .unknownOperator, at: "$.a.$date", "as the documents have it"),
     // A wrong operand.
     Case(#"{"age": {"$in": "x"}}"#, .badOperand, at: "$.age.$in", "$in takes an array"),
     Case(#"{"age": {"$nin": 5}}"#, .badOperand, at: "$.age.$nin", "$nin takes an array"),

@@ -1,5 +1,6 @@
-import Documents
 import TestSupport
+
+@testable import Documents
 
 /// Random selectors, as JSON and built in Swift, and random documents that they are about.
 struct SelectorGenerator {
@@ -62,7 +63,9 @@ struct SelectorGenerator {
           if isDocument { object["$expr"] = expression(depth: depth - 1) }
         }
       } else if isDocument || isLucky(0.3) {
-        let (inner, value) = (self.object(depth: depth - 1, isDocument: false, isField: true), value(depth: 2))
+        let (inner, value) = (
+          self.object(depth: depth - 1, isDocument: false, isField: true), value(depth: 2).asOperand
+        )
         if case .object = value {
           object[path().description] = ["$eq": value]
         } else {
@@ -80,16 +83,16 @@ struct SelectorGenerator {
 
   private mutating func addCondition(to object: inout JSONObject, depth: Int) {
     switch number(depth > 0 ? 14 : 11) {
-    case 0, 1: object[pick(["$lt", "$lte", "$gt", "$gte"])] = value(depth: 2)
+    case 0, 1: object[pick(["$lt", "$lte", "$gt", "$gte"])] = value(depth: 2).asOperand
     case 2: object["$exists"] = .bool(isLucky(0.5))
     case 3: object["$type"] = .string(pick(JSONType.allCases).rawValue)
     case 4: object["$size"] = .integer(Int64(number(3)))
     case 5: object["$mod"] = [.integer(Int64(1 + number(3))), .integer(Int64(number(2)))]
-    case 6: object["$all"] = .array(values())
+    case 6: object["$all"] = .array(values().map(\.asOperand))
     case 7, 8, 9, 10:
       switch number(4) {
-      case 0: object[pick(["$eq", "$ne"])] = value(depth: 2)
-      case 1: object[pick(["$in", "$nin"])] = .array(values())
+      case 0: object[pick(["$eq", "$ne"])] = value(depth: 2).asOperand
+      case 1: object[pick(["$in", "$nin"])] = .array(values().map(\.asOperand))
       case 2: object[pick(["$beginsWith", "$endsWith", "$contains"])] = .string(text())
       default:
         object["$regex"] = .string(pick(["^a", "b", "(?i)a.", "[é]"]))

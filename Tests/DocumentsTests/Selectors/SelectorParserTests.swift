@@ -56,8 +56,4 @@ import Testing
     #expect(
       try Selector(parsing: #"{"$or": [{"d": 1}, {"c": 1}]}"#) != Selector(parsing: #"{"$or": [{"c": 1}, {"d": 1}]}"#))
   }
-
-  @Test func `the last of several equal names in a selector counts`() throws {
-    #expect(try Selector(parsing: #"{"a": 1, "a": 2}"#) == Selector(parsing: #"{"a": 2}"#))
-  }
 }
