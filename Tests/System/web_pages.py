@@ -578,7 +578,7 @@ class PagesTests(ConsoleCase):
             entry = store.get("bytes")
             self.assertEqual(entry.value, b"\xff\xfe")
             self.assertTrue(800_000 < entry.expire_after_milliseconds <= 900_000)
-        self.run_larder("drop", "temporary")
+        self.run_larder("drop", "temporary", "--yes")
 
     # How it is used
 

@@ -387,6 +387,17 @@ extension RegularExpression {
       return .set(CharacterSet(items, negated: isNegated, caseRule: caseRule))
     }
 
+    /// Whether the rest of such a class follows a bracket: `:alpha:]`, `.hyphen.]` or `=e=]`. Python takes its characters
+    /// for themselves, which nobody means.
+    private var isPOSIXClass: Bool {
+      var rest = reader
+      guard let mark = rest.take(), !mark.isEscaped, [":", ".", "="].contains(mark.scalar) else { return false }
+      while let token = rest.take(), !token.isEscaped, token.scalar != "]" {
+        if token.scalar == mark.scalar { return rest.next?.is("]") == true }
+      }
+      return false
+    }
+
     private mutating func takeInClass(_ start: Int) throws(RegularExpressionError) -> Token {
       guard let token = reader.take() else {
         throw error("the character class is not closed; add ']' or escape it as '\\['", at: start)
@@ -395,7 +406,12 @@ extension RegularExpression {
     }
 
     private mutating func parseClassItem(_ token: Token) throws(RegularExpressionError) -> CharacterSet.Item {
-      token.isEscaped ? try parseEscapedItem(token) : .range(token.scalar.value...token.scalar.value)
+      guard !token.is("[") || !isPOSIXClass else {
+        throw error(
+          "classes such as [:alpha:] are not supported; write \\w, \\d, \\s or ranges such as a-z, or escape the '['",
+          at: token.offset)
+      }
+      return token.isEscaped ? try parseEscapedItem(token) : .range(token.scalar.value...token.scalar.value)
     }
   }
 }

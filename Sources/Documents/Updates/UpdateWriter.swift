@@ -261,9 +261,13 @@ struct UpdateWriter {
 
 extension JSONNumber {
   /// Adds integers exactly, or gives the nearest double where the sum doesn't fit into 64 bits; adds other numbers as
-  /// doubles.
+  /// doubles, unless both are whole and only an integer is equal to the sum.
   fileprivate func adding(_ other: JSONNumber) -> JSONNumber {
     guard case .integer(let left) = self, case .integer(let right) = other else {
+      if let left = wholeNumber, let right = other.wholeNumber {
+        let sum = Int128(left) + Int128(right)
+        return Int128(exactly: Double(sum)) == sum ? .double(Double(sum)) : JSONNumber(sum)
+      }
       return .double(double + other.double)
     }
     let (sum, overflows) = left.addingReportingOverflow(right)

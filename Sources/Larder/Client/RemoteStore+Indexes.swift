@@ -115,7 +115,7 @@ public struct IndexStatus: Hashable, Sendable {
   public let memoryBytes: UInt64
   /// The number of documents with too many keys, or too large ones. Each find that uses the index examines them.
   public let overflowDocuments: UInt64
-  /// The fields that have an array in some document.
+  /// The fields that have an array, or several different values, in some document that isn't an overflow document.
   public let arrayFields: [FieldPath]
 
   /// Reads the indexes of an index-list reply, or returns nil if it is malformed.

@@ -135,7 +135,7 @@ struct PredicateComparison {
     case .notEqual: return .complement(of: Lowering.equal(path, value, options))
     case .ordered(let order):
       try checkOrder(of: [value])
-      return try Lowering.ordered(path, order, value)
+      return oneValue(of: path, try Lowering.ordered(path, order, value), try Lowering.ordered(nil, order, value))
     case .contains: return containsTree(path, value)
     case .in: throw Mismatch(.right, "a list such as {1, 2}")
     case .between: throw Mismatch(.right, "a list of two values")
@@ -150,6 +150,16 @@ struct PredicateComparison {
       return try Lowering.matches(
         path, text, ignoresCase: options.contains(.ignoringCase), options.intersection(.ignoringDiacritics))
     }
+  }
+
+  /// Returns a tree that one value of the field satisfies as a whole. A path of several names can lead to several values,
+  /// through an array, of which different ones could satisfy the tree's conditions.
+  /// - Parameters:
+  ///   - tree: Conditions on the field, which indexes can serve.
+  ///   - value: The same conditions on one value.
+  private func oneValue(of path: FieldPath?, _ tree: SelectorTree, _ value: SelectorTree) -> SelectorTree {
+    guard let path, path.names.count > 1, !isAboutElement else { return tree }
+    return .all(of: [tree, .expression(.greater, .countWhere(path, value.forElements), .literal(0))])
   }
 
   /// - Throws: `Mismatch` for options with strings: these are in one order only.
@@ -176,7 +186,8 @@ struct PredicateComparison {
     case .between:
       guard values.count == 2 else { throw Mismatch(.right, "a list of two values") }
       try checkOrder(of: values)
-      return try Lowering.isBetween(path, [(.greaterOrEqual, values[0]), (.lessOrEqual, values[1])])
+      let bounds = [(order: Lowering.Order.greaterOrEqual, value: values[0]), (.lessOrEqual, values[1])]
+      return oneValue(of: path, try Lowering.isBetween(path, bounds), try Lowering.isBetween(nil, bounds))
     case .contains: return containsTree(path, .array(values))
     case .ordered, .beginsWith, .endsWith, .like, .matches: throw Mismatch(.right, "a single value")
     }

@@ -11,8 +11,9 @@ struct Delete: AsyncParsableCommand {
       and with --keys-from, larder deletes in steps of up to 10,000 \
       keys: other clients can see the state between two steps.
 
-      Prints the number of deleted entries. --all and ranges of keys need a confirmation: on a terminal, larder asks \
-      for it; elsewhere, give --yes.
+      Prints the number of deleted entries. --all, ranges of keys, and conditions without a condition, such as {}, need \
+      a confirmation: on a terminal, larder asks for it; elsewhere, give --yes. If --where matches all documents because \
+      it negates a condition on a field that none has, or compares two constants, larder warns, and asks on a terminal.
 
       Example: larder delete items apple pear
       Example: larder delete items --prefix user: --yes
@@ -59,6 +60,10 @@ struct Delete: AsyncParsableCommand {
     var output = Output()
     if let selector {
       let store = time.apply(to: store)
+      if !yes {
+        try await QueryAdvice(store, named: self.store.name).confirm(
+          selector, isDryRun: dryRun, needsConfirmation: selector.tree.isEverything, verb: "Delete")
+      }
       let changes = try await batches.run(selector, of: store, verb: dryRun ? "would delete" : "deleted") {
         (isWhole, after, onBatch) throws(LarderError) in
         if isWhole { return ChangedBatch(try await store.delete(where: selector, dryRun: dryRun)) }

@@ -31,8 +31,8 @@ struct IndexCreate: AsyncParsableCommand {
       element of an array. Several fields make an index that helps to find documents by the first field, by the first \
       and the second, and so on, and to sort by them. Commas can separate fields, too: name,-age.
 
-      With --where, the index has only the documents that match a selector, and is used only for queries whose results \
-      all match it.
+      With --where, the index has only the documents that match a selector or predicate, and is used only for queries \
+      whose results all match it.
 
       Returns when the index is complete; on a terminal, larder shows the progress. While the index is built, the \
       store is in use as before. With --background, or if larder is interrupted, the server builds it in the \
@@ -41,6 +41,7 @@ struct IndexCreate: AsyncParsableCommand {
 
       Example: larder index create people by-name name -age
       Example: larder index create people cats age --where '{"pet.species":"cat"}'
+      Example: larder index create people adults name --where "age >= 18"
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -56,8 +57,10 @@ struct IndexCreate: AsyncParsableCommand {
 
   @Option(
     name: .customLong("where"), parsing: .unconditional,
-    help: ArgumentHelp("Which documents are in the index, as JSON. (default: all)", valueName: "selector"))
-  private var selector: String?
+    help: ArgumentHelp(
+      "The selector or predicate of the documents that are in the index, as in 'larder find'. (default: all)",
+      valueName: "selector"))
+  private var condition: String?
 
   @Flag(help: "Return at once; 'larder index list' shows the progress.")
   private var background = false
@@ -73,7 +76,7 @@ struct IndexCreate: AsyncParsableCommand {
     let arguments = DocumentArguments(for: "index create")
     var order: [SortField] = []
     for field in fields { order += try arguments.sort(field) }
-    let selector = try selector.map { (text) throws(CommandFailure) in try arguments.selector(text) }
+    let selector = try condition.map { (text) throws(CommandFailure) in try arguments.condition(text) }
     do throws(DocumentIndexError) { return try DocumentIndex(order, where: selector, name: name) } catch {
       throw arguments.failure("index at \(error.path)", error.reason)
     }

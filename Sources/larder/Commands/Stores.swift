@@ -144,9 +144,9 @@ struct Drop: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Drops a store and all its entries.",
     discussion: """
-      On a terminal, larder asks for a confirmation first, unless --yes is given.
+      Needs a confirmation: on a terminal, larder asks for it; elsewhere, give --yes.
 
-      Example: larder drop items
+      Example: larder drop items --yes
       """)
 
   @OptionGroup private var connection: ConnectionOptions
@@ -157,7 +157,7 @@ struct Drop: AsyncParsableCommand {
 
   func run() async throws {
     let client = try connection.client()
-    if !yes, await Confirmation.isPossible {
+    if !yes {
       let count = try await client.store(store.name).count()
       let entries = "\(HumanReadable.number(Int(clamping: count))) \(count == 1 ? "entry" : "entries")"
       try await Confirmation.require("Drop '\(store.name)' with \(entries)?")

@@ -14,7 +14,9 @@ struct Update: AsyncParsableCommand {
       Changes up to 65,536 documents in one step: all of them or, if one can't be changed, none. More documents are \
       changed in batches in the order of their _id, each of them in one step. If that is interrupted, the batches before \
       stay, and larder prints how to continue with --after. Prints the number of changed documents. A document that the \
-      update leaves as it was is not counted and keeps its revision.
+      update leaves as it was is not counted and keeps its revision. If the condition matches all documents because it \
+      negates a condition on a field that none has, or compares two constants, larder warns, and asks on a terminal \
+      unless --yes is given.
 
       Example: larder update people '{"age":{"$gt":17}}' --set '{"adult":true}' --dry-run
       Example: larder update people --where "name = 'mike' AND age < 18" --set '{"adult":false}'
@@ -43,6 +45,9 @@ struct Update: AsyncParsableCommand {
   @OptionGroup private var batches: BatchOptions
   @OptionGroup private var time: FindTimeOption
 
+  @Flag(help: "Change documents without asking for a confirmation.")
+  private var yes = false
+
   @Flag(help: "Only print the number of documents that would change.")
   private var dryRun = false
 
@@ -57,6 +62,9 @@ struct Update: AsyncParsableCommand {
     let selector = try arguments.selector(selector, where: condition) ?? .all
     let update = try arguments.update(set)
     let store = time.apply(to: try connection.client().store(store.name))
+    if !yes {
+      try await QueryAdvice(store, named: self.store.name).confirm(selector, isDryRun: dryRun, verb: "Change")
+    }
     let changes = try await batches.run(selector, of: store, verb: dryRun ? "would change" : "changed") {
       (isWhole, after, onBatch) throws(LarderError) in
       if isWhole { return ChangedBatch(try await store.update(where: selector, update, dryRun: dryRun)) }

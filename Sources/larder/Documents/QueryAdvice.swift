@@ -45,6 +45,43 @@ struct QueryAdvice {
     }
   }
 
+  // MARK: Changes of everything
+
+  /// Warns before a change of documents whose selector matches all of them, probably by mistake. On a terminal, asks
+  /// whether to go on.
+  /// - Parameters:
+  ///   - isDryRun: Whether nothing will change, so that nothing is asked.
+  ///   - needsConfirmation: Whether to ask even if there is nothing to warn of, and to refuse without a terminal.
+  ///   - verb: What becomes of the documents, such as "Delete".
+  /// - Throws: `CommandFailure` if the answer isn't yes.
+  func confirm(
+    _ selector: Selector, isDryRun: Bool, needsConfirmation: Bool = false, verb: String
+  ) async throws {
+    let suspicion = try await suspicion(about: selector)
+    if let suspicion { LarderCommand.warn("\(suspicion), so that all documents match") }
+    guard !isDryRun, needsConfirmation || suspicion != nil else { return }
+    let canAsk = await Confirmation.isPossible
+    guard needsConfirmation || canAsk else { return }
+    let count = try await store.count(.all)
+    let documents = "\(HumanReadable.number(Int(clamping: count))) \(count == 1 ? "document" : "documents")"
+    try await Confirmation.require("\(verb) all \(documents) of '\(name)'?")
+  }
+
+  /// Returns why a selector matches all documents: it compares constants, or negates a condition on a field that no
+  /// document has; nil if it doesn't match all of them, or for another reason.
+  private func suspicion(about selector: Selector) async throws(LarderError) -> String? {
+    let suspects = SuspectedParts(selector.tree)
+    guard suspects.comparesConstants || !suspects.negatedFields.isEmpty,
+      try await !exists(!selector), try await exists(.all)
+    else { return nil }
+    for path in suspects.negatedFields.prefix(Self.maxFieldCount) {
+      guard try await !exists(.field(path, .exists())) else { continue }
+      return missing(path) + (await suggestion(for: path).map { " (did you mean '\($0)'?)" } ?? "")
+    }
+    return suspects.comparesConstants
+      ? "the condition compares two constants (in a predicate, the name of a field has no quotes)" : nil
+  }
+
   private func warning(_ doubt: QueryDoubts.Doubt, _ selector: Selector) async throws(LarderError) -> String? {
     switch doubt {
     case .pattern(let text):
@@ -199,6 +236,33 @@ struct QueryDoubts {
       names += field.names.dropFirst()
     }
     return FieldPath(names: names)
+  }
+}
+
+/// The parts of a selector for which it can match all documents by mistake.
+struct SuspectedParts {
+  /// The fields of conditions that are negated, so that documents without the field match.
+  private(set) var negatedFields: [FieldPath] = []
+  private(set) var comparesConstants = false
+
+  init(_ tree: SelectorTree) { add(tree, isNegated: false) }
+
+  private mutating func add(_ tree: SelectorTree, isNegated: Bool) {
+    switch tree {
+    case .and(let parts), .or(let parts): for part in parts { add(part, isNegated: isNegated) }
+    case .not(let part): add(part, isNegated: !isNegated)
+    case .someElementNot(let path, _): if let path { add(path) }
+    case .field(let path?, .exists(false)): if !isNegated { add(path) }
+    case .field(let path?, _): if isNegated { add(path) }
+    case .expression(_, .literal, .literal): comparesConstants = true
+    case .expression(_, let left, let right):
+      if isNegated { for case .field(let path) in [left, right] { add(path) } }
+    case .field, .text: break
+    }
+  }
+
+  private mutating func add(_ path: FieldPath) {
+    if path.names != ["_id"], path.names != ["_rev"], !negatedFields.contains(path) { negatedFields.append(path) }
   }
 }
 

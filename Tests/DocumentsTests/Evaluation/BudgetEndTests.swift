@@ -92,7 +92,9 @@ import Testing
         var query = DocumentQuery(try Selector(parsing: selectors.randomElement(using: &random)!), sort: sort)
         query.limit = limit
         try expectWholeResults("\(query)") { try page(query, documents, partCount: 1, &$0) }
-        if !sort.isEmpty { try expectWholeResults("parts of \(query)") { try page(query, documents, partCount: 2, &$0) } }
+        if !sort.isEmpty {
+          try expectWholeResults("parts of \(query)") { try page(query, documents, partCount: 2, &$0) }
+        }
       }
     }
   }
@@ -104,7 +106,8 @@ import Testing
     let aggregates: [Aggregate] = [.count, .max("a"), .sum("n"), .min("k")]
     for aggregation in [
       DocumentAggregation(by: ["k"], computing: aggregates),
-      DocumentAggregation(by: ["a", "n"], computing: aggregates, sort: [GroupOrder(.aggregate(.max("a")), .descending)]),
+      DocumentAggregation(
+        by: ["a", "n"], computing: aggregates, sort: [GroupOrder(.aggregate(.max("a")), .descending)]),
     ] {
       try expectWholeResults("\(aggregation)") { budget in
         var aggregator = try DocumentAggregator(.all, aggregation)

@@ -75,6 +75,11 @@ enum UpdateOracle {
       guard let left = (value ?? 0).double, let right = operand.double else {
         throw DocumentUpdateError(.notANumber, at: "", "")
       }
+      if let left = Int64(exactly: left), let right = Int64(exactly: right) {
+        let exact = Int128((value ?? 0).integer ?? left) + Int128(operand.integer ?? right)
+        if Int128(exactly: Double(exact)) != exact, let sum = Int64(exactly: exact) { return .integer(sum) }
+        return .double(Double(exact))
+      }
       guard (left + right).isFinite else { throw DocumentUpdateError(.numberTooLarge, at: "", "") }
       return .double(left + right)
     case "$push":
