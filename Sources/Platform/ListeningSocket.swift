@@ -78,6 +78,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
     }
     let socket = try Socket.make(family: target.family)
     try Socket.set(SO_REUSEADDR, level: SOL_SOCKET, to: 1, on: socket.number)
+    // Otherwise [::] would take the port of 0.0.0.0, too, and [::ffff:…] that of another listener.
+    if target.family == AF_INET6 { try Socket.set(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), to: 1, on: socket.number) }
     try bind(socket, target)
     try listen(socket)
     let bound = try SocketAddress(of: socket.number).port ?? port
@@ -199,6 +201,9 @@ package struct InheritedSocket: Hashable, Sendable {
 package struct InheritedSocketError: Error, Equatable, Sendable, CustomStringConvertible {
   package let socket: InheritedSocket
   package let reason: String
+
+  package init(_ socket: InheritedSocket, _ reason: String) { (self.socket, self.reason) = (socket, reason) }
+
   package var description: String {
     "can't use the passed descriptor \(socket.descriptor) (\"\(socket.name)\"): \(reason)"
   }
@@ -231,7 +236,7 @@ extension ListeningSocket {
       try system("fcntl") { fcntl(number, F_SETFL, flags | O_NONBLOCK) }
       return address
     } catch {
-      throw InheritedSocketError(socket: inherited, reason: "\(error)")
+      throw InheritedSocketError(inherited, "\(error)")
     }
   }
 

@@ -61,3 +61,23 @@ package enum ProcessMemory {
 public func prefetch(_ address: UnsafeRawPointer) {
   unsafe CLinux.prefetch(address)
 }
+
+/// Returns the memory that the process can have, in bytes: that of the machine, or the lowest limit of its control groups.
+package func availableMemory() -> Int {
+  let machine = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
+  // The line of version 2 is 0::/PATH.
+  let lines = readText("/proc/self/cgroup").split(separator: "\n")
+  guard let line = lines.first(where: { $0.hasPrefix("0::/") }) else { return machine }
+  var (path, limit) = (line.dropFirst(3), machine)
+  while true {
+    let text = readText("/sys/fs/cgroup\(path)/memory.max").prefix { $0 != "\n" }
+    if let bytes = Int(text) { limit = min(limit, bytes) }
+    guard let slash = path.lastIndex(of: "/"), path.count > 1 else { return limit }
+    path = path[..<slash]
+  }
+}
+
+/// Returns the text of a small file of the kernel; an empty one if it can't be read.
+private func readText(_ path: String) -> String {
+  (try? readFile(path, maxByteCount: 65_536)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+}

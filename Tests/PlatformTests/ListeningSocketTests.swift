@@ -20,6 +20,12 @@ struct ListeningSocketTests {
     }
   }
 
+  @Test func `all addresses of both families can have the same port`() throws {
+    let first = try ListeningSocket.open(.tcp(host: "::", port: 0))
+    guard case .tcp(_, let port) = first.address else { return }
+    #expect((try? ListeningSocket.open(.tcp(host: "0.0.0.0", port: port))) != nil)
+  }
+
   @Test func `a client and its accepted connection exchange bytes`() throws {
     for address in [address("s"), .tcp(host: "127.0.0.1", port: 0)] {
       let listener = try ListeningSocket.open(address)

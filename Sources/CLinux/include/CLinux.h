@@ -1,6 +1,7 @@
 // Linux interfaces that Swift's Glibc module doesn't have.
 #pragma once
 
+#include "arguments.h"
 #include "crc32c.h"
 #include "json_scan.h"
 
