@@ -106,6 +106,30 @@ extension ServerTests {
       }
     }
 
+    @Test func `what one client does often is counted, and hides nothing that others do`() {
+      let written = Lock<[AuditEvent]>([])
+      let trail = AuditTrail { events in written.withLock { $0 += events } }
+      let events = ClientEvents(in: trail)
+      func client(_ address: String) -> AuditClient {
+        AuditClient(listener: Listener(address: .unix(path: "/s")), peer: .address(address))
+      }
+      for _ in 0..<500 {
+        events.record(AuditEvent(.authenticated, client("10.0.0.1:5")), now: 1)
+        events.record(AuditEvent(.storeEmptied, client("10.0.0.1:5")), now: 1)
+        events.record(AuditEvent(.reloaded), now: 1)
+      }
+      events.record(AuditEvent(.authenticated, client("10.0.0.2:5")), now: 1)
+      events.finish()
+      trail.finish()
+      let found = written.withLock { $0 }
+      func count(_ kind: AuditEvent.Kind) -> Int { found.count { $0.kind == kind } }
+      #expect(count(.reloaded) == 500 && count(.storeEmptied) == ClientEvents.maxPerClient + 1)
+      #expect(count(.authenticated) == ClientEvents.maxPerClient + 2)
+      let counted = found.filter { $0.count != nil }
+      #expect(counted.map(\.count) == [500 - ClientEvents.maxPerClient, 500 - ClientEvents.maxPerClient])
+      #expect(counted.allSatisfy { $0.object == "further ones of 10.0.0.1" && !$0.isFailure })
+    }
+
     @Test func `events that come faster than they can be written are counted`() {
       let gate = DispatchSemaphore(value: 0)
       let written = Lock<[AuditEvent]>([])

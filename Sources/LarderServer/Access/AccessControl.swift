@@ -22,12 +22,14 @@ final class AccessControl: Sendable {
 
   /// Where events are written; nil for nowhere.
   private let audit: AuditTrail?
+  private let clientEvents: ClientEvents?
   /// Whether clients that are let in are among the events.
   private let auditsAuthentications: Bool
 
   init(_ reportRefusal: @escaping @Sendable (RefusalLog.Event) -> Void, _ auditing: AuditSettings = AuditSettings()) {
     let audit = auditing.write.map { AuditTrail($0) }
     (self.audit, auditsAuthentications) = (audit, auditing.includesAuthentications)
+    clientEvents = audit.map(ClientEvents.init)
     refusalLog = RefusalLog { [reports] event in
       reports.async { reportRefusal(event) }
       if let audit { for event in event.auditEvents { audit.record(event) } }
@@ -132,7 +134,7 @@ final class AccessControl: Sendable {
       connection.listener, connection.figures.peer, connection.accessToken, connection.channel.peerCertificate)
   }
 
-  func record(_ event: AuditEvent) { audit?.record(event) }
+  func record(_ event: AuditEvent) { clientEvents?.record(event) }
 
   /// Records that a client has rights from now on.
   func didAdmit(_ connection: borrowing Connection) {
@@ -258,6 +260,7 @@ final class AccessControl: Sendable {
   /// Reports how many refusals were not reported one by one, and waits for the audit, before the server stops.
   func finish() {
     refusalLog.reportSuppressed()
+    clientEvents?.finish()
     reports.sync {}
     audit?.finish()
   }

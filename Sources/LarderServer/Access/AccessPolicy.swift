@@ -49,6 +49,12 @@ struct AccessPolicy: Sendable {
     return zip(listeners, rules).filter { !$0.isUnix && $1.isEmpty }.map(\.0)
   }
 
+  /// The listeners on which every user of the machine may do everything, although no file's mode protects them.
+  var unprotectedListeners: [Listener] {
+    guard rules == nil else { return [] }
+    return listeners.filter { $0.isLocal && !$0.isUnix }
+  }
+
   /// - Parameters:
   ///   - client: what is known of the client.
   ///   - listener: the number of the listener that accepted it.
@@ -87,7 +93,7 @@ private struct AppliedRule {
   /// - Parameter subjects: Whom the rule is for.
   /// - Returns: Nil for a rule that doesn't apply to the listener.
   init?(_ rule: AccessRule, number: Int, _ subjects: [AccessRule.Subject], to listener: Listener) {
-    if let name = rule.listener, name != listener.name, name != "\(listener.address)" { return nil }
+    if let name = rule.listener, !listener.isNamed(name) { return nil }
     (self.rule, self.number, self.subjects) = (rule, number, subjects.filter { $0.canConnect(to: listener.address) })
     if self.subjects.isEmpty { return nil }
   }
@@ -110,13 +116,13 @@ package struct AccessError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   fileprivate init(_ rule: AccessRule, named name: String, _ listeners: [Listener]) {
-    let exists = listeners.contains { $0.name == name || "\($0.address)" == name }
+    let meant = listeners.first { $0.isNamed(name) }
     let all = listeners.map(\.description).joined(separator: ", ")
     description =
-      if !exists {
+      if meant == nil {
         "access: no listener is called '\(name)'; the listeners are \(all)"
       } else {
-        switch listeners.first(where: { $0.name == name || "\($0.address)" == name })?.address {
+        switch meant?.address {
         case .tcp:
           "access: '\(name)' is TCP: its rules begin with principal or tcp, as in tcp=read@\(name)"
         case .tls:

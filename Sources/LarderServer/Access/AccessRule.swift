@@ -129,19 +129,25 @@ package struct Listener: Equatable, Sendable, CustomStringConvertible {
   /// The service manager's name for an inherited socket; empty for others.
   package let name: String
   package let address: Address
+  /// What its clients speak, as addresses of listeners begin; empty for Larder's own protocol.
+  private let protocolName: String
   /// Whether only this machine can reach it.
   let isLocal: Bool
 
-  package init(name: String = "", address: Address, isLocal: Bool = true) {
-    self.name = name
-    self.address = address
-    self.isLocal = isLocal
+  package init(name: String = "", address: Address, speaking protocolName: String = "", isLocal: Bool = true) {
+    (self.name, self.address, self.protocolName, self.isLocal) = (name, address, protocolName, isLocal)
   }
+
+  /// The address with the protocol of its clients, as in the setting `listen`: `resp:127.0.0.1:6379`.
+  package var location: String { ListenerAddress.text(address, protocolName) }
+
+  /// Whether a rule that names a listener means this one.
+  func isNamed(_ text: String) -> Bool { text == name || text == location || text == "\(address)" }
 
   /// Whether other machines can reach it, and are told apart by their certificates.
   var isOpenToStrangers: Bool { address.isEncrypted && !isLocal }
 
   var isUnix: Bool { if case .unix = address { true } else { false } }
 
-  package var description: String { name.isEmpty ? "\(address)" : "\(name) (\(address))" }
+  package var description: String { name.isEmpty ? location : "\(name) (\(location))" }
 }

@@ -26,6 +26,8 @@ final class AuditTrail: Sendable {
   private let state = Lock(State())
   private let queue = DispatchQueue(label: "larder.audit")
   private let write: @Sendable ([AuditEvent]) -> Void
+  /// How long `finish` waits. The disk of the audit may not respond.
+  private static let finishTimeout = DispatchTimeInterval.seconds(5)
 
   /// - Parameter write: Writes events. It may take long.
   init(_ write: @escaping @Sendable ([AuditEvent]) -> Void) { self.write = write }
@@ -59,6 +61,10 @@ final class AuditTrail: Sendable {
     }
   }
 
-  /// Waits until everything is written.
-  func finish() { queue.sync {} }
+  /// Waits until everything is written, but not forever.
+  func finish() {
+    let done = DispatchSemaphore(value: 0)
+    queue.async { done.signal() }
+    _ = done.wait(timeout: .now() + Self.finishTimeout)
+  }
 }

@@ -7,10 +7,11 @@ package struct ListenerAddress: Sendable {
   package let address: Address
   package let spoken: ListenerProtocol
 
-  private static let protocols: [(name: String, spoken: ListenerProtocol)] = [("resp", .resp), ("http", .http)]
+  private static let protocols: [ListenerProtocol] = [.resp, .http]
 
   package init(_ text: String) throws(AddressError) {
-    for (name, spoken) in Self.protocols {
+    for spoken in Self.protocols {
+      let name = spoken.name
       let forms = [("+", ""), (":", "tcp:"), ("s:", "tls:")]
       guard let (form, kind) = forms.first(where: { text.hasPrefix(name + $0.0) }) else { continue }
       (address, self.spoken) = (try Address(kind + text.dropFirst(name.count + form.count)), spoken)
@@ -20,6 +21,21 @@ package struct ListenerAddress: Sendable {
   }
 
   init(_ address: Address, _ spoken: ListenerProtocol) { (self.address, self.spoken) = (address, spoken) }
+
+  /// Returns the text of an address.
+  /// - Parameter protocolName: What its clients speak; empty for Larder's own protocol.
+  static func text(_ address: Address, _ protocolName: String) -> String {
+    if protocolName.isEmpty { return "\(address)" }
+    return switch address {
+    case .unix: "\(protocolName)+\(address)"
+    case .tcp: protocolName + "\(address)".dropFirst("tcp".count)
+    case .tls: protocolName + "s" + "\(address)".dropFirst("tls".count)
+    }
+  }
+}
+
+extension ListenerAddress: CustomStringConvertible {
+  package var description: String { Self.text(address, spoken.name) }
 }
 
 extension ServerConfiguration {

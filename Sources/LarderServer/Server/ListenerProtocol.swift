@@ -4,6 +4,8 @@ import Platform
 package struct ListenerProtocol: Sendable {
   /// What serves the requests of its connections.
   let session: any Session
+  /// The name with which addresses of its listeners begin; empty for Larder's own protocol.
+  let name: String
   /// The name that TLS clients give the protocol (ALPN); nil if it has none.
   package let applicationName: String?
   private let layer: ChannelLayerFactory?
@@ -12,14 +14,16 @@ package struct ListenerProtocol: Sendable {
   package static let native = ListenerProtocol(NativeSession(), applicationName: "larder/1")
 
   /// That of Redis: versions 2 and 3 of RESP.
-  package static let resp = ListenerProtocol(RESPSession(), applicationName: "redis")
+  package static let resp = ListenerProtocol(RESPSession(), name: "resp", applicationName: "redis")
 
   /// HTTP/1.1: `Protocol/http.yaml`.
-  package static let http = ListenerProtocol(HTTPSession(), applicationName: "http/1.1")
+  package static let http = ListenerProtocol(HTTPSession(), name: "http", applicationName: "http/1.1")
 
   /// - Parameter layer: Makes the layer of each connection; nil for bytes that are on the socket as they are.
-  init(_ session: any Session, applicationName: String? = nil, over layer: ChannelLayerFactory? = nil) {
-    (self.session, self.applicationName, self.layer) = (session, applicationName, layer)
+  init(
+    _ session: any Session, name: String = "", applicationName: String? = nil, over layer: ChannelLayerFactory? = nil
+  ) {
+    (self.session, self.name, self.applicationName, self.layer) = (session, name, applicationName, layer)
   }
 
   var hasLayer: Bool { layer != nil }
@@ -38,6 +42,6 @@ package struct ListenerProtocol: Sendable {
 
   /// The same protocol over a layer.
   func over(_ layer: @escaping ChannelLayerFactory) -> ListenerProtocol {
-    ListenerProtocol(session, applicationName: applicationName, over: layer)
+    ListenerProtocol(session, name: name, applicationName: applicationName, over: layer)
   }
 }

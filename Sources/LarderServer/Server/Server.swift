@@ -88,14 +88,17 @@ package final class Server: Sendable {
       for index in 0..<workerCount { workers.append(try Worker(index: index, server: state)) }
       for socket in configuration.sockets {
         let listening = try configuration.adopt(socket)
+        let spoken = ListenerProtocol(ofSocketNamed: socket.name)
         let address = socket.isEncrypted ? listening.address.encrypted : listening.address
-        let listener = Listener(name: socket.name, address: address, isLocal: listening.isLocal)
-        try accept(from: listening, listener, ListenerProtocol(ofSocketNamed: socket.name))
+        let listener = Listener(
+          name: socket.name, address: address, speaking: spoken.name, isLocal: listening.isLocal)
+        try accept(from: listening, listener, spoken)
       }
       for address in configuration.addresses {
         let listening = try configuration.listen(on: address)
-        let listener = Listener(address: listening.address, isLocal: listening.isLocal)
-        try accept(from: listening, listener, configuration.protocols[address] ?? .native)
+        let spoken = configuration.protocols[address] ?? .native
+        let listener = Listener(address: listening.address, speaking: spoken.name, isLocal: listening.isLocal)
+        try accept(from: listening, listener, spoken)
       }
       let policy = try AccessPolicy(
         configuration.accessRules, roles: configuration.accessRoles, listeners: acceptors.map(\.listener),
@@ -132,6 +135,14 @@ package final class Server: Sendable {
 
   /// The listeners that admit nobody, because there are access rules and none of them applies to these.
   package var closedListeners: [Listener] { state.accessControl.policy.closedListeners }
+
+  /// The listeners on which every user of the machine may do everything, because there are no access rules.
+  package var unprotectedListeners: [Listener] { state.accessControl.policy.unprotectedListeners }
+
+  /// Returns whether there is a store, which may be damaged.
+  package func hasStore(_ name: StoreName) -> Bool {
+    state.stores.damagedNames.contains(name) || state.stores.list().contains { $0.name == name }
+  }
 
   /// Changes the running server. If a store can't be made or a rule applies to no listener, nothing changes. When it
   /// returns, no request is executed under the previous limits and rules any more.

@@ -223,6 +223,11 @@ extension ServerConfiguration {
   /// Takes over an inherited socket.
   func adopt(_ socket: InheritedSocket, forMetrics isForMetrics: Bool = false) throws -> ListeningSocket {
     let listener = try ListeningSocket.adopt(socket)
+    if socket.isEncrypted, case .unix = listener.address {
+      throw InheritedSocketError(
+        socket,
+        "its name stands for TLS, which Unix sockets don't have; set FileDescriptorName= to clients, resp or http")
+    }
     try checkExposure(of: listener, socket.isEncrypted ? listener.address.encrypted : listener.address, isForMetrics)
     return listener
   }
