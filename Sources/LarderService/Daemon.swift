@@ -35,22 +35,19 @@ package struct Daemon {
   package func run(_ settings: ResolvedSettings, sockets: [InheritedSocket]) throws {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
-    var current = settings
-    let credentials = try current.settings.tls.certificates.isEmpty ? nil : TLSCredentials(current.settings.tls)
-    let audit = try AuditWriter(current.settings.audit, log)
-    let server = try start(current.settings, sockets, credentials, audit)
+    let credentials = try settings.settings.tls.certificates.isEmpty ? nil : TLSCredentials(settings.settings.tls)
+    let audit = try AuditWriter(settings.settings.audit, log)
+    let server = try start(settings.settings, sockets, credentials, audit)
     let status = Self.status(server)
     let watchdog = startWatchdog(server)
     let reminder = credentials.map(startReminder)
     ServiceManager.ready(status)
-    while signals.next() == SIGHUP {
-      ServiceManager.reloading()
-      audit.reopen()
-      let (reloaded, remark) = reload(server, credentials, current)
-      current = reloaded
+    let reloader = Reloader(of: server, settings, loader, credentials, audit, log) { remark in
       ServiceManager.ready(remark.map { "\(status); \($0)" } ?? status)
     }
+    while signals.next() == SIGHUP { reloader.reload() }
     signals.setTerminatesAtOnce(true)
+    reloader.stop()
     ServiceManager.stopping("completing received requests")
     log.notice("stopping")
     watchdog?.stop()
@@ -104,7 +101,7 @@ package struct Daemon {
       forbidCoreDumps()
       configuration.secureLayer = { credentials.makeLayer($0) }
       configuration.certificates = credentials.status
-      Self.report(credentials, to: log)
+      log.report(credentials)
     }
     configuration.onRefusal = { [log] event in log.report(event) }
     configuration.auditing.write = { [audit] in audit.write($0) }
@@ -115,10 +112,16 @@ package struct Daemon {
     let server = try Server(configuration)
     for listener in server.listeners {
       let name = listener.name.isEmpty ? "-" : listener.name
-      log.notice("listening", ["address": "\(listener.address)", "name": name, "version": softwareVersion])
+      log.notice("listening", ["address": listener.location, "name": name, "version": softwareVersion])
     }
     for address in server.metricsAddresses { log.notice("serving metrics", ["address": "\(address)"]) }
-    warnAboutClosedListeners(server)
+    log.report(listenersOf: server)
+    // Others may have stores that this server doesn't have yet.
+    for database in configuration.databases where configuration.sharedStores == nil && !server.hasStore(database.store)
+    {
+      log.warning(
+        "database \(database.number) has no store, because there is none of this name", ["store": "\(database.store)"])
+    }
     if !server.damagedStores.isEmpty {
       log.error(
         "serving without damaged stores; clients get storeDamaged",
@@ -129,7 +132,7 @@ package struct Daemon {
 
   /// The status that the service manager shows.
   private static func status(_ server: Server) -> String {
-    let status = "serving on \(server.addresses.map(\.description).joined(separator: ", "))"
+    let status = "serving on \(server.listeners.map(\.location).joined(separator: ", "))"
     guard !server.damagedStores.isEmpty else { return status }
     return "\(status), without damaged stores: \(server.damagedStores.map(\.text).joined(separator: ", "))"
   }
@@ -161,33 +164,11 @@ package struct Daemon {
     return adopted
   }
 
-  /// Warns about sockets on which the access rules refuse every client, which is probably a mistake.
-  private func warnAboutClosedListeners(_ server: Server) {
-    for listener in server.closedListeners {
-      log.warning(
-        "a \(listener.address.isEncrypted ? "TLS" : "TCP") socket refuses all clients, because access has no rule for it",
-        ["listener": "\(listener)"])
-    }
-  }
-
-  /// Logs when certificates expire.
-  /// - Parameter onlySoon: Whether to leave out those that don't expire soon.
-  private static func report(_ credentials: TLSCredentials, to log: EventLog, onlySoon: Bool = false) {
-    for expiry in credentials.expiries {
-      let days = expiry.days(from: Int64(time(nil)))
-      if days <= CertificateStatus.daysOfWarning {
-        log.warning("\(expiry.description) expires in \(days) days; replace its file, then reload")
-      } else if !onlySoon {
-        log.info("\(expiry.description) is valid for \(days) more days")
-      }
-    }
-  }
-
   /// Warns once a day about certificates that expire soon.
   private func startReminder(of credentials: TLSCredentials) -> any DispatchSourceTimer {
     let timer = DispatchSource.makeTimerSource(queue: .global())
     timer.schedule(deadline: .now() + .seconds(86_400), repeating: .seconds(86_400), leeway: .seconds(60))
-    timer.setEventHandler { [log] in Self.report(credentials, to: log, onlySoon: true) }
+    timer.setEventHandler { [log] in log.report(credentials, onlySoon: true) }
     timer.activate()
     return timer
   }
@@ -200,87 +181,6 @@ package struct Daemon {
       } onSilent: { silent in
         log.error("no reply for half of the watchdog interval", ["from": silent.joined(separator: ", ")])
       }
-    }
-  }
-
-  // MARK: Reloading
-
-  /// Reads the configuration again and applies what can change without a restart. If anything is wrong, applies
-  /// nothing.
-  /// - Returns: The settings now in effect, and a remark for the service manager's status.
-  private func reload(
-    _ server: Server, _ credentials: TLSCredentials?, _ current: ResolvedSettings
-  ) -> (settings: ResolvedSettings, remark: String?) {
-    do {
-      let (next, changed, pending) = try current.reloaded(loader.load())
-      let configuration = next.settings.server
-      let tokens = try TokenTable(file: next.settings.tokens)
-      let newCertificates = try credentials?.prepareReload(next.settings.tls)
-      try server.change(
-        stores: configuration.stores, limits: configuration.limits, rules: configuration.accessRules,
-        roles: configuration.accessRoles,
-        certificates: newCertificates?.status ?? credentials?.status ?? CertificateStatus(), tokens: tokens)
-      if let credentials, let newCertificates {
-        credentials.use(newCertificates)
-        log.notice("new connections use the new certificates")
-        Self.report(credentials, to: log)
-      }
-      log.setLevel(next.settings.logLevel)
-      log.notice("reloaded the configuration", ["changed": changed.joined(separator: ", ")])
-      server.record(AuditEvent(.reloaded, object: changed.joined(separator: ", ")))
-      if configuration.accessRules.isEmpty, !current.settings.server.accessRules.isEmpty {
-        log.warning("every client that can connect now has all rights, because access no longer has any rules")
-      }
-      warnAboutClosedListeners(server)
-      if pending.isEmpty { return (next, nil) }
-      log.warning("some changes require a restart", ["keys": pending.joined(separator: ", ")])
-      return (next, "a restart is needed for \(pending.joined(separator: ", "))")
-    } catch {
-      let problems = (error as? SettingsError)?.problems ?? ["\(error)"]
-      for problem in problems { log.error("the configuration was not reloaded: \(problem)") }
-      server.record(AuditEvent(.reloaded, reason: problems.joined(separator: "; ")))
-      return (current, "the configuration was not reloaded: \(problems[0])")
-    }
-  }
-}
-
-extension EventLog {
-  /// Logs what happens to stores that servers share.
-  fileprivate func report(_ event: SharedStoreEvent) {
-    switch event {
-    case .opened(let name, let opening):
-      notice(
-        "serves a replicated store",
-        [
-          "store": "\(name)", "entries": "\(opening.entries)", "revision": "\(opening.revision)",
-          "milliseconds": "\(opening.milliseconds)",
-        ])
-    case .lost(let name): warning("another server has taken over a replicated store", ["store": "\(name)"])
-    case .stopped(let name):
-      error(
-        "stopped a store of this server, because a replicated store has its name; its files are as they were, and its"
-          + " entries are lost if it was in memory",
-        ["store": "\(name)"])
-    case .failure(let name?, let reason?): warning("does not serve a replicated store: \(reason)", ["store": "\(name)"])
-    case .failure(nil, let reason?): error("can't monitor replicated stores: \(reason)")
-    case .failure(nil, nil): notice("monitors replicated stores again")
-    case .failure(_?, nil): break
-    }
-  }
-
-  /// Logs an event of the access audit: which client was refused what.
-  fileprivate func report(_ event: RefusalLog.Event) {
-    switch event {
-    case .refused(let refusal):
-      var (process, user) = ("-", "-")
-      if case .process(let id, let owner) = refusal.client.peer { (process, user) = ("\(id)", "\(owner)") }
-      warning(
-        "refused a client" + (refusal.reason.map { ": \($0)" } ?? ""),
-        [
-          "client": refusal.clientName, "action": refusal.action, "listener": "\(refusal.client.listener)",
-          "pid": process, "uid": user,
-        ])
-    case .suppressed(let count, _): warning("did not log further refusals", ["count": "\(count)"])
     }
   }
 }

@@ -28,7 +28,7 @@ struct ConfigCommand: ParsableCommand {
       let settings = try loader.loadOrExit()
       try loader.orExit { () throws(SettingsError) in try settings.checkFiles() }
       for requirement in settings.requirements { logLine("larderd: note: \(requirement)") }
-      print("\(path) is valid.")
+      try StandardOutput.write("\(path) is valid.\n")
     }
   }
 
@@ -41,7 +41,7 @@ struct ConfigCommand: ParsableCommand {
     @OptionGroup private var options: ServerOptions
 
     func run() throws {
-      print(try options.loader().loadOrExit(), terminator: "")
+      try StandardOutput.write("\(try options.loader().loadOrExit())")
     }
   }
 }

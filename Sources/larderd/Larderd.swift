@@ -1,5 +1,6 @@
 import ArgumentParser
 import Basics
+import Glibc
 import LarderServer
 import LarderService
 import Platform
@@ -23,6 +24,31 @@ struct Larderd: ParsableCommand {
     version: softwareVersion, subcommands: [ConfigCommand.self])
 
   @OptionGroup private var options: ServerOptions
+
+  /// The exit status for an invalid command line, as that of `larder`.
+  private static let invalidCommandLine: Int32 = 2
+
+  static func main() {
+    guard StandardDescriptors.reserve() else { Glibc.exit(invalidCommandLine) }
+    do {
+      var command = try parseAsRoot(try ProcessArguments.words())
+      try command.run()
+    } catch { Glibc.exit(report(error)) }
+  }
+
+  /// Prints why a command ended, or the text that the parser was asked for, such as the help.
+  /// - Returns: The exit status.
+  private static func report(_ error: any Error) -> Int32 {
+    switch error {
+    case let status as ExitCode: return status.rawValue
+    case is ProcessArgumentsError, is StandardOutput.WriteError: logLine("larderd: \(error)")
+    case _ where exitCode(for: error) == .success:
+      do { try StandardOutput.write(fullMessage(for: error) + "\n") } catch { return report(error) }
+      return 0
+    default: logLine(fullMessage(for: error))
+    }
+    return invalidCommandLine
+  }
 
   func run() throws {
     ProcessMemory.useOneHeap()

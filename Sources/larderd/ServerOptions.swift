@@ -86,9 +86,8 @@ struct ServerOptions: ParsableArguments {
     help: ArgumentHelp(
       """
       An access rule: WHO is user:NAME, group:NAME, unix, tcp, principal:NAME or tls; RIGHT is read, write or admin, \
-      followed by :STORE for one store only and @LISTENER for one socket only. Once there is a rule, clients that no rule matches are \
-      refused, except root and the user that runs larderd: over Unix sockets, rules do not bind these two. Can be \
-      repeated.
+      followed by :STORE for one store only and @LISTENER for one socket only. Once there is a rule, clients that no \
+      rule matches are refused, also root and the user that runs larderd. Can be repeated.
       """, valueName: "who=right"))
   private var allow: [String] = []
 
@@ -110,10 +109,10 @@ struct ServerOptions: ParsableArguments {
   private var maxStores: Int?
 
   @Option(
-    help:
-      "The maximum frame size in bytes, from 131072 to 1073741824, which limits the size of values. (default: 16777216)"
-  )
-  private var maxFrame: Int?
+    help: ArgumentHelp(
+      "The maximum frame size, from 128KiB to 1GiB, which limits the size of values. (default: 16MiB)",
+      valueName: "size"))
+  private var maxFrame: String?
 
   @Option(
     help: ArgumentHelp(
@@ -141,7 +140,7 @@ struct ServerOptions: ParsableArguments {
     flags["memory-limit"] = memoryLimit.map { [$0] }
     flags["limits.connections"] = maxConnections.map { ["\($0)"] }
     flags["limits.stores"] = maxStores.map { ["\($0)"] }
-    flags["limits.frame-bytes"] = maxFrame.map { ["\($0)"] }
+    flags["limits.frame-bytes"] = maxFrame.map { [$0] }
     flags["log.level"] = logLevel.map { [$0] }
     return flags
   }

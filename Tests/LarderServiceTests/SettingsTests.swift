@@ -138,7 +138,7 @@ struct SettingsTests {
       ),
       (
         "memory-limit: 63MiB",
-        "FILE, line 1: memory-limit: '63MiB' is not a whole number of KiB, MiB or GiB from 64MiB to 1024GiB, as in 2GiB"
+        "FILE, line 1: memory-limit: '63MiB' is not a size from 64MiB to 1024GiB, as in 64MiB"
       ),
       (
         "memory-limit: 1GiB\nstores:\n- a=memory?limit=512MiB\n- b=memory?limit=1GiB",
@@ -164,6 +164,16 @@ struct SettingsTests {
         "FILE, line 1: metrics: metrics are served without TLS; use a loopback address, as in tcp:127.0.0.1:9411"
       ),
       ("- a", "FILE: the file does not contain settings in the form KEY: VALUE"),
+      ("access: ['role:a=read']", "FILE, line 1: access, item 1: there is no role 'a' in roles"),
+      ("roles: [a=unix, a=tcp]", "FILE, line 1: roles, item 2: 'a' occurs twice"),
+      (
+        "limits: {find-time: 2m}",
+        "FILE, line 1: limits.find-time: it can't be longer than limits.max-find-time"
+      ),
+      (
+        "limits:\n  find-memory: 2",
+        "FILE, line 2: limits.find-memory: '2' is not a size from 64KiB to 1024GiB, as in 64KiB"
+      ),
     ])
   func `an invalid value is reported with its position`(text: String, problem: String) throws {
     #expect(try problems(text) == [problem])
@@ -258,13 +268,47 @@ struct SettingsTests {
     }
     #expect(problems("/usr") == ["/usr: this is a folder; name a file"])
     #expect(problems("/nowhere/larderd.yaml") == ["/nowhere/larderd.yaml: can't be read: No such file or directory"])
-    #expect(problems("/dev/zero") == ["/dev/zero: the file has more than 1048576 bytes; name a smaller one"])
+    #expect(problems("/dev/zero") == ["/dev/zero: this is not a regular file; name one"])
   }
 
   @Test(arguments: ["? [a]: b", "a: b: c", "workers: [1, 2", "{", "- - -", "!!x y", "%YAML 9\n---\na: b"])
   func `a file that is not YAML is an error of one line`(text: String) throws {
     let problems = try problems(text)
     #expect(!problems.isEmpty && problems.allSatisfy { $0.hasPrefix("FILE") && !$0.contains("\n") }, "\(problems)")
+  }
+
+  @Test func `every size is a number of bytes, KiB, MiB or GiB`() throws {
+    for unit in ["134217728", "131072KiB", "128MiB"] {
+      let keys = ["frame-bytes", "output-bytes", "snapshot-memory", "find-memory", "result-memory"]
+      let text = "memory-limit: \(unit)\naudit-size: \(unit)\naudit: /a\ncluster: {value-cache: \(unit)}\nlimits:\n"
+      let settings = try SettingsLoader(path: file(text + keys.map { "  \($0): \(unit)\n" }.joined())).load().settings
+      let limits = settings.server.limits
+      #expect(
+        [
+          limits.maxFrameBytes, limits.maxOutputBytes, limits.maxSnapshotBytes, limits.findMemory,
+          limits.maxResultBytes,
+          limits.memoryLimit?.bytes, settings.replication.valueCache,
+        ].allSatisfy { $0 == 128 << 20 })
+      #expect(settings.audit == .file("/a", maxSize: 128 << 20))
+    }
+  }
+
+  @Test func `the memory limit can be a part of what the process can have`() throws {
+    func limit(_ text: String) throws -> Int? {
+      try SettingsLoader(flags: ["memory-limit": [text]]).load().settings.server.limits.memoryLimit?.bytes
+    }
+    #expect(try limit("100%") == availableMemory() / 100 * 100)
+    #expect(try #require(try limit("50%")) <= availableMemory() / 2)
+    for text in ["0%", "101%", "%", "5.5%", "-1%"] { #expect(throws: SettingsError.self) { try limit(text) } }
+  }
+
+  @Test func `a file that others can change, or that may never end, is not the configuration`() throws {
+    let path = try file("workers: 1\n")
+    for (mode, isSafe) in [(0o644, true), (0o600, true), (0o664, false), (0o646, false)] {
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+      let isRead = (try? SettingsLoader(path: path).load()) != nil
+      #expect(isRead == isSafe, "\(String(mode, radix: 8))")
+    }
   }
 
   @Test func `a reload applies what it can and names the changes that require a restart`() throws {

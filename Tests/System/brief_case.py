@@ -7,11 +7,15 @@ shows only the first difference.
 from __future__ import annotations
 
 import argparse
+import os
 import unittest
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+# larderd refuses files of settings that others may write.
+os.umask(0o022)
 
 REPORT_LIMIT = 2_000  # In characters.
 REPORTS_PER_TEST = 2  # Subtests usually fail for the same reason.

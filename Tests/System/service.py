@@ -25,6 +25,7 @@ from larder_wire import Write
 from service_access import AccessChecks
 from service_case import ServiceCase
 from service_damage import DamageChecks
+from service_start import StartChecks
 from service_store import StoreChecks
 
 
@@ -234,7 +235,7 @@ def main() -> int:
     parser.add_argument("--server", metavar="PATH", type=Path, required=True, help="the larderd to start")
     ServiceCase.server = JournalChecks.server = parser.parse_args().server.resolve()
     load = unittest.defaultTestLoader.loadTestsFromTestCase
-    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(AccessChecks), load(StoreChecks), load(DamageChecks), load(JournalChecks)]))
+    passed, failed = run(unittest.TestSuite([load(ServiceChecks), load(AccessChecks), load(StoreChecks), load(DamageChecks), load(StartChecks), load(JournalChecks)]))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

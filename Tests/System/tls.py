@@ -163,8 +163,11 @@ class CommandTests(TLSCase):
     def test_server_that_is_not_trusted(self) -> None:
         done = subprocess.run(
             [self.command, "--server", self.address, "get", "items", "a"], stderr=subprocess.PIPE, timeout=20)
-        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.returncode, 4)
         self.assertIn(b"the server's certificate is not accepted: unable to get local issuer certificate", done.stderr)
+        done = subprocess.run(
+            [self.command, "--server", self.address, "--tls-ca", "/nowhere/ca.pem", "ping"], stderr=subprocess.PIPE, timeout=20)
+        self.assertEqual((done.returncode, done.stderr), (2, b"larder: /nowhere/ca.pem: can't be read: No such file or directory\n"))
 
 
 class ConfigurationTests(TLSCase):

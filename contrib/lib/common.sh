@@ -17,6 +17,9 @@ shell_packages=(bash fish zsh)
 # The Debian packages of Larder's peers, and of the program that draws plots.
 bench_packages=(redis-server redis-tools memcached gnuplot-nox)
 
+# larderd refuses files of settings that others may write.
+umask 022
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

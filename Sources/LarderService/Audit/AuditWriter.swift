@@ -1,5 +1,4 @@
 import Documents
-import Glibc
 import LarderServer
 import Platform
 import Systemd
@@ -7,72 +6,59 @@ import Systemd
 /// Writes the events of the audit as lines of JSON, to a file or to the log, or only the acts of administrators to the log,
 /// as any other line of it. If the file can't be written, its lines go to the log.
 ///
-/// Used by any thread; what changes is behind a lock.
+/// Used by any thread; what changes is behind a lock, which is held while the file is written.
 final class AuditWriter: Sendable {
   private let destination: AuditDestination
   private let log: EventLog
-  private let file = Lock(OpenFile())
+  private let file: Lock<OpenFile>
 
-  /// The file, while it can be written.
   private struct OpenFile: ~Copyable {
-    var descriptor: Descriptor?
+    /// Nil for an audit without a file.
+    var file: RotatingFile?
     /// Whether the log says that it can't be written.
     var hasFailed = false
-
-    /// Closes the file until the next event.
-    /// - Returns: Whether it has failed for the first time.
-    mutating func fail() -> Bool {
-      descriptor = nil
-      defer { hasFailed = true }
-      return !hasFailed
-    }
   }
 
   /// - Throws: `AuditFileError` if the file can't be written.
   init(_ destination: AuditDestination, _ log: EventLog) throws(AuditFileError) {
     (self.destination, self.log) = (destination, log)
-    if case .file(let path) = destination { try write([], to: path) }
+    guard case .file(let path, let maxSize) = destination else {
+      file = Lock(OpenFile())
+      return
+    }
+    var opened = RotatingFile(path, maxSize: maxSize)
+    do { try opened.append([]) } catch { throw AuditFileError(path: path, "\(error)") }
+    file = Lock(OpenFile(file: opened))
   }
 
   /// Whether clients that are let in are written.
   var includesAuthentications: Bool { destination != .acts }
 
   /// Opens the file again, because it may have been renamed.
-  func reopen() { file.withLock { $0.descriptor = nil } }
+  func reopen() { file.withLock { $0.file?.close() } }
 
   func write(_ events: [AuditEvent]) {
     switch destination {
     case .acts: for event in events { log.report(event) }
     case .log: for event in events { log.notice(Self.line(event)) }
-    case .file(let path):
+    case .file(let path, _):
       let lines = events.map { Self.line($0) + "\n" }
-      do throws(AuditFileError) { try write(Array(lines.joined().utf8), to: path) } catch {
-        if file.withLock({ $0.fail() }) { log.error("\(error); the audit goes to the log") }
-        for event in events { log.notice(Self.line(event)) }
-      }
+      guard let failure = append(Array(lines.joined().utf8)) else { return }
+      if failure.isFirst { log.error("\(AuditFileError(path: path, failure.reason)); the audit goes to the log") }
+      for event in events { log.notice(Self.line(event)) }
     }
   }
 
-  private func write(_ bytes: [UInt8], to path: String) throws(AuditFileError) {
-    try file.withLock { file throws(AuditFileError) in
-      if file.descriptor == nil { file.descriptor = try Self.open(path) }
-      guard let number = file.descriptor?.number else { return }
-      var written = 0
-      while written < bytes.count {
-        let count = unsafe bytes.withUnsafeBytes {
-          unsafe Glibc.write(number, $0.baseAddress! + written, $0.count - written)
-        }
-        guard count > 0 else { throw AuditFileError(path: path, SystemError("write")) }
-        written += count
+  /// - Returns: Why the file can't be written; nil if it was.
+  private func append(_ bytes: [UInt8]) -> (reason: String, isFirst: Bool)? {
+    file.withLock { open in
+      do throws(RotatingFile.WriteError) { try open.file?.append(bytes) } catch {
+        defer { open.hasFailed = true }
+        return ("\(error)", !open.hasFailed)
       }
-      file.hasFailed = false
+      open.hasFailed = false
+      return nil
     }
-  }
-
-  private static func open(_ path: String) throws(AuditFileError) -> Descriptor {
-    let number = unsafe Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o640)
-    guard number >= 0 else { throw AuditFileError(path: path, SystemError("open")) }
-    return Descriptor(owning: number)
   }
 
   /// The event as a line of JSON, which begins with its time.
@@ -89,15 +75,17 @@ package enum AuditDestination: Equatable, Sendable {
   case acts
   /// The log has everything, as lines of JSON.
   case log
-  /// A file has everything, as lines of JSON.
-  case file(String)
+  /// A file of a maximum size, in bytes, and its predecessors have everything, as lines of JSON.
+  case file(String, maxSize: Int)
+
+  static let defaultMaxSize = 64 << 20
 }
 
 /// The audit's file can't be written.
 struct AuditFileError: Error, CustomStringConvertible {
   let description: String
 
-  init(path: String, _ error: SystemError) { description = "audit: \(path): \(error.reason)" }
+  init(path: String, _ reason: String) { description = "audit: \(path): \(reason)" }
 }
 
 extension EventLog {

@@ -20,7 +20,8 @@ extension Settings {
   /// Everything that the server refuses although each value is valid. Reads the descriptions of the stores in the data
   /// directory.
   var contradictions: [Contradiction] {
-    limitContradictions + addressContradictions + tlsContradictions + storeContradictions + databaseContradictions
+    limitContradictions + addressContradictions + roleContradictions + tlsContradictions + storeContradictions
+      + databaseContradictions
   }
 
   private var limitContradictions: [Contradiction] {
@@ -32,6 +33,11 @@ extension Settings {
         Contradiction(
           ["limits.stores", "limits.frame-bytes"],
           "with this limits.frame-bytes it can be at most \(maxStores), because the list of stores is one frame"))
+    }
+    if limits.findTime > limits.maxFindTime {
+      found.append(
+        Contradiction(
+          ["limits.find-time", "limits.max-find-time"], "it can't be longer than limits.max-find-time"))
     }
     if count > limits.stores {
       found.append(
@@ -73,6 +79,19 @@ extension Settings {
     } else if isExposed(metrics) {
       found.append(
         Contradiction(["metrics", "insecure-tcp"], "\(ExposureError(address: metrics, isForMetrics: true))"))
+    }
+    return found
+  }
+
+  private var roleContradictions: [Contradiction] {
+    let names = server.accessRoles.map(\.name)
+    var found: [Contradiction] = []
+    for (index, name) in names.enumerated() where names[..<index].contains(name) {
+      found.append(Contradiction(["roles"], item: index, "'\(name)' occurs twice"))
+    }
+    for (index, rule) in server.accessRules.enumerated() {
+      guard case .role(let name) = rule.subject, !names.contains(name) else { continue }
+      found.append(Contradiction(["access", "roles"], item: index, "there is no role '\(name)' in roles"))
     }
     return found
   }

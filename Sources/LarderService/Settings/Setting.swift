@@ -1,3 +1,4 @@
+import Basics
 import LarderServer
 import Platform
 import Replication
@@ -67,6 +68,33 @@ package struct Setting: Sendable {
       throw ValueError("'\(text)' is not a whole number from \(range.lowerBound) to \(range.upperBound)")
     }
     return number
+  }
+
+  /// Defines a size in bytes.
+  private init(
+    size key: String, default defaultSize: Int, in range: ClosedRange<Int>, isReloadable: Bool = false,
+    _ path: WritableKeyPath<Settings, Int> & Sendable
+  ) {
+    self.init(key, default: "\(ByteSize(bytes: defaultSize))", isReloadable: isReloadable) { text, settings in
+      settings[keyPath: path] = try Self.size(text, in: range)
+    }
+  }
+
+  private static func size(_ text: String, in range: ClosedRange<Int>) throws(ValueError) -> Int {
+    guard let size = ByteSize(text), range.contains(size.bytes) else {
+      let (least, most) = (ByteSize(bytes: range.lowerBound), ByteSize(bytes: range.upperBound))
+      throw ValueError("'\(text)' is not a size from \(least) to \(most), as in \(least)")
+    }
+    return size.bytes
+  }
+
+  /// Returns a size that can be a percentage of the memory that the process can have.
+  private static func memorySize(_ text: String, in range: ClosedRange<Int>) throws(ValueError) -> Int {
+    guard text.hasSuffix("%") else { return try size(text, in: range) }
+    guard let percent = Int(digits: text.dropLast()), (1...100).contains(percent) else {
+      throw ValueError("'\(text)' is not a percentage from 1% to 100%")
+    }
+    return min(max(range.lowerBound, availableMemory() / 100 * percent), range.upperBound)
   }
 
   /// Defines a duration, which is reloadable.
@@ -160,7 +188,7 @@ package struct Setting: Sendable {
       }
       settings.replication.lease = lease
     },
-    Setting("cluster.value-cache", default: 64 << 20, in: 1 << 20...1 << 40, \.replication.valueCache),
+    Setting(size: "cluster.value-cache", default: 64 << 20, in: 1 << 20...1 << 40, \.replication.valueCache),
     Setting("cluster.require-standby", default: "false") { text, settings in
       guard let requires = Bool(text) else { throw ValueError("'\(text)' is neither true nor false") }
       settings.replication.requiresStandby = requires
@@ -183,10 +211,7 @@ package struct Setting: Sendable {
     Setting("workers", default: 1, in: 1...128, \.server.workers),
     Setting("find-threads", default: 2, in: 1...64, \.server.findThreads),
     Setting("memory-limit", default: nil, isReloadable: true) { text, settings in
-      guard let limit = MemoryLimit(text), limit.bytes >= 64 << 20 else {
-        throw ValueError("'\(text)' is not a whole number of KiB, MiB or GiB from 64MiB to 1024GiB, as in 2GiB")
-      }
-      settings.server.limits.memoryLimit = limit
+      settings.server.limits.memoryLimit = MemoryLimit("\(try memorySize(text, in: 64 << 20...1 << 40))")
     },
     Setting("log.level", default: "info", isReloadable: true) { text, settings in
       guard let level = LogLevel(rawValue: text) else {
@@ -195,7 +220,12 @@ package struct Setting: Sendable {
       settings.logLevel = level
     },
     Setting("audit", default: nil) { text, settings in
-      settings.audit = text == "log" ? .log : .file(try filePath(text))
+      settings.audit = text == "log" ? .log : .file(try filePath(text), maxSize: AuditDestination.defaultMaxSize)
+    },
+    // After `audit`, because it is about its file.
+    Setting("audit-size", default: "\(ByteSize(bytes: AuditDestination.defaultMaxSize))") { text, settings in
+      let size = try size(text, in: 1 << 16...1 << 40)
+      if case .file(let path, _) = settings.audit { settings.audit = .file(path, maxSize: size) }
     },
     Setting(duration: "log.slow", default: "10ms", \.server.limits.slowThreshold),
     Setting("limits.connections", default: 10_000, in: 1...1_000_000, isReloadable: true, \.server.limits.connections),
@@ -204,21 +234,23 @@ package struct Setting: Sendable {
     },
     Setting("limits.handshakes", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.handshakes),
     Setting("limits.stores", default: 1_024, in: 1...1_000_000, isReloadable: true, \.server.limits.stores),
-    Setting("limits.frame-bytes", default: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
+    Setting(size: "limits.frame-bytes", default: 16 << 20, in: 1 << 17...1 << 30, \.server.limits.maxFrameBytes),
     Setting(
-      "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true, \.server.limits.maxOutputBytes
+      size: "limits.output-bytes", default: 1 << 20, in: 1 << 16...1 << 30, isReloadable: true,
+      \.server.limits.maxOutputBytes
     ),
     Setting(
-      "limits.snapshot-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
+      size: "limits.snapshot-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
       \.server.limits.maxSnapshotBytes),
     Setting("limits.finds", default: 64, in: 1...65_536, isReloadable: true, \.server.limits.finds),
     Setting(
       "limits.find-documents", default: 10_000_000, in: 1...1_000_000_000_000, isReloadable: true,
       \.server.limits.findDocuments),
     Setting(
-      "limits.find-memory", default: 64 << 20, in: 1 << 16...1 << 40, isReloadable: true, \.server.limits.findMemory),
+      size: "limits.find-memory", default: 64 << 20, in: 1 << 16...1 << 40, isReloadable: true,
+      \.server.limits.findMemory),
     Setting(
-      "limits.result-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
+      size: "limits.result-memory", default: 256 << 20, in: 1 << 20...1 << 40, isReloadable: true,
       \.server.limits.maxResultBytes),
     Setting(duration: "limits.find-time", default: "2s", \.server.limits.findTime),
     Setting(duration: "limits.max-find-time", default: "1m", \.server.limits.maxFindTime),

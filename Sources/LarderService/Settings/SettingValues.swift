@@ -109,7 +109,7 @@ extension AccessRule {
     guard !listener.isEmpty else {
       throw Setting.ValueError("an address, or the name of a socket that systemd passes, must follow @")
     }
-    guard let address = try? Address(listener), !subject.canConnect(to: address) else { return }
+    guard let address = try? ListenerAddress(listener).address, !subject.canConnect(to: address) else { return }
     switch address {
     case .tcp:
       throw Setting.ValueError(

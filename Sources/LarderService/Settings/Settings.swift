@@ -81,7 +81,7 @@ package struct ResolvedSettings: Sendable {
   /// What a server refuses unless systemd passes it a socket: access rules for listeners that `listen` doesn't have.
   package var requirements: [String] {
     guard let access = values.first(where: { $0.setting.key == "access" }) else { return [] }
-    let addresses = Set(settings.server.addresses.map(\.description))
+    let addresses = Set(settings.server.addresses.map(\.description) + settings.server.listeners.map(\.description))
     return settings.server.accessRules.enumerated().compactMap { index, rule in
       guard let listener = rule.listener, !addresses.contains(listener) else { return nil }
       return access.problem("'\(listener)' must be the name or address of a socket that systemd passes", item: index)
@@ -89,7 +89,8 @@ package struct ResolvedSettings: Sendable {
     }
   }
 
-  /// Checks the files of certificates, keys and tokens that the settings name, which the server reads when it starts.
+  /// Checks the files of certificates, keys, tokens and the audit that the settings name, which the server opens when it
+  /// starts.
   package func checkFiles() throws(SettingsError) {
     var problems: [String] = []
     func add(_ error: any Error, to key: String) {
@@ -99,6 +100,9 @@ package struct ResolvedSettings: Sendable {
       do throws(TLSFileError) { _ = try TLSCredentials(settings.tls) } catch { add(error, to: "tls.certificates") }
     }
     do throws(TokenFileError) { _ = try TokenTable(file: settings.tokens) } catch { add(error, to: "tokens") }
+    if case .file(let path, _) = settings.audit, let complaint = RotatingFile.complaint(about: path) {
+      add(AuditFileError(path: path, complaint), to: "audit")
+    }
     if !problems.isEmpty { throw SettingsError(problems) }
   }
 

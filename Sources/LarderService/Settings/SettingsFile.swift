@@ -24,7 +24,7 @@ struct SettingsFile {
   init(_ path: String) throws(SettingsError) {
     self.path = path
     let bytes: [UInt8]
-    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount) } catch {
+    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount, trusting: .writableByOwner) } catch {
       throw SettingsError(["\(path): \(error.reason)"])
     }
     let root: YAMLNode?

@@ -18,7 +18,7 @@ extension TokenTable {
       return
     }
     let bytes: [UInt8]
-    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount) } catch {
+    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount, trusting: .writableByOwner) } catch {
       throw TokenFileError(description: "\(path): \(error.reason)")
     }
     do { self.init(try TokenFile(bytes, from: path).records) } catch {

@@ -76,7 +76,7 @@ private struct TLSFiles {
   init(_ settings: TLSSettings) throws(TLSFileError) {
     var pairs: [Pair] = []
     for (certificate, key) in zip(settings.certificates, settings.keys) {
-      pairs.append(Pair(certificate: try TLSFile(certificate), key: try TLSFile(key)))
+      pairs.append(Pair(certificate: try TLSFile(certificate), key: try TLSFile(key, trusting: .readableByGroup)))
     }
     self.pairs = pairs
     authorities = if let path = settings.clientAuthorities { try TLSFile(path) } else { nil }
@@ -97,9 +97,9 @@ private struct TLSFile {
 
   private static let maxByteCount = 16 << 20
 
-  init(_ path: String) throws(TLSFileError) {
+  init(_ path: String, trusting trust: FileTrust = .writableByOwner) throws(TLSFileError) {
     self.path = path
-    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount) } catch {
+    do { bytes = try readFile(path, maxByteCount: Self.maxByteCount, trusting: trust) } catch {
       throw TLSFileError("\(path): \(error.reason)")
     }
   }
