@@ -92,7 +92,11 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   private func access(to servers: ServerList, _ profile: Profile) throws -> ServerAccess {
-    ServerAccess(
+    let flags = [("--tls-ca", authorities), ("--tls-cert", certificate), ("--tls-key", key)]
+    if let (flag, _) = flags.first(where: { $0.1 != nil }), !servers.addresses.contains(where: \.isEncrypted) {
+      throw CommandFailure(.usage, "\(flag) is for addresses with TLS, as in tls:HOST:PORT; this one is \(servers)")
+    }
+    return ServerAccess(
       servers: servers, tls: try tls(profile), token: try Self.token(profile),
       timeout: timeout?.duration ?? profile.timeout ?? .seconds(5))
   }

@@ -107,8 +107,8 @@ struct LarderCommand: AsyncParsableCommand {
   static func main() async {
     // With SIGPIPE ignored, a write to a closed pipe fails with EPIPE, which `Output` handles.
     signal(SIGPIPE, SIG_IGN)
-    do { try checkEncoding() } catch { Glibc.exit(report(error).rawValue) }
-    Glibc.exit(await execute(Array(CommandLine.arguments.dropFirst())).rawValue)
+    guard StandardDescriptors.reserve() else { Glibc.exit(ExitStatus.usage.rawValue) }
+    do { Glibc.exit(await execute(try arguments()).rawValue) } catch { Glibc.exit(report(error).rawValue) }
   }
 
   /// Parses and runs a command, and reports its error.
@@ -121,6 +121,9 @@ struct LarderCommand: AsyncParsableCommand {
         var output = Output()
         try output.writeLine(script)
         return .success
+      }
+      if let (word, before) = CommandLinePosition.unknownHelpTopic(in: words) {
+        throw CommandFailure(.usage, unknownCommandMessage(word, before))
       }
       try await KeysArguments.$separated.withValue(keys) {
         let command = try await asyncParseAsRoot(parsedWords)
@@ -190,8 +193,11 @@ struct LarderCommand: AsyncParsableCommand {
   private static func usageMessage(_ error: any Error, _ words: [String]) -> String {
     let message = message(for: error)
     if let (word, before) = CommandLinePosition.unknownCommand(in: words) {
-      let position = CommandLinePosition(after: before)
-      return "there is no command '\(word)'; \(suggestion(for: word, before))see '\(position.helpCommand)'"
+      return unknownCommandMessage(word, before)
+    }
+    // The parser may have found something else that is wrong because of the option.
+    if !message.hasPrefix("Unknown option"), let option = CommandLinePosition.unknownOption(in: words) {
+      return "Unknown option '\(option)'; \(dashHint)see '\(CommandLinePosition(after: words).helpCommand)'"
     }
     if message.hasPrefix("Missing expected argument"), let better = misplacedOptionMessage(words) { return better }
     let lines = fullMessage(for: error).split(separator: "\n")
@@ -204,6 +210,11 @@ struct LarderCommand: AsyncParsableCommand {
       return "\(message.prefix { $0 != "." }); \(CommandFailure.question(option))see '\(help)'"
     }
     return "\(message); \(dashHint)see '\(help)'"
+  }
+
+  private static func unknownCommandMessage(_ word: String, _ before: ArraySlice<String>) -> String {
+    let position = CommandLinePosition(after: before)
+    return "there is no command '\(word)'; \(suggestion(for: word, before))see '\(position.helpCommand)'"
   }
 
   private static func printFailure(_ failure: CommandFailure) -> ExitStatus {
@@ -230,13 +241,10 @@ struct LarderCommand: AsyncParsableCommand {
     return EscapedText.line(String(line))
   }
 
-  /// Refuses arguments that are not UTF-8, because Swift would silently replace their invalid bytes.
-  private static func checkEncoding() throws(CommandFailure) {
-    for index in 0..<Int(CommandLine.argc) {
-      guard let argument = unsafe CommandLine.unsafeArgv[index] else { return }
-      guard unsafe String(validatingCString: argument) == nil else { continue }
-      throw CommandFailure(
-        .usage, "argument \(index) is not valid UTF-8, as keys must be; pass a binary value on standard input")
+  private static func arguments() throws(CommandFailure) -> [String] {
+    do { return try ProcessArguments.words() } catch {
+      let advice = error == .unknown ? "" : ", as keys must be; pass a binary value on standard input"
+      throw CommandFailure(.usage, "\(error)\(advice)")
     }
   }
 }

@@ -20,8 +20,15 @@ struct ServerAccess {
     configuration.silenceLimit = max(configuration.silenceLimit, timeout + .seconds(1))
     configuration.waitsForConnection = false
     let addresses = servers.addresses.map(\.description)
-    return servers.addresses.contains(where: \.isEncrypted)
-      ? try LarderClient(addresses, tls: tls, configuration: configuration)
-      : try LarderClient(addresses, configuration: configuration)
+    do throws(LarderError) {
+      if servers.addresses.contains(where: \.isEncrypted) {
+        return try LarderClient(addresses, tls: tls, configuration: configuration)
+      }
+      return try LarderClient(addresses, configuration: configuration)
+    } catch {
+      // A file that can't be used, or addresses that can't be combined: no server has refused anything.
+      if error.kind == .illegalArgument { throw CommandFailure(.usage, error.message) }
+      throw error
+    }
   }
 }

@@ -103,7 +103,8 @@ import Testing
     let lines = try server.larder("dump", "copy").lines
     #expect(lines.count == 2 && !lines[0].contains("expires"))
     let left = try #require(
-      lines[1].firstMatch(of: try Regex(#""expiresInMilliseconds":(\d+)}"#))?[1].substring.flatMap { Int($0) })
+      lines[1].firstMatch(of: try Regex(#""expiresInMilliseconds":(\d+),"expiresAtMilliseconds":\d+}"#))?[1].substring
+        .flatMap { Int($0) })
     #expect((3_500_000..<3_600_000).contains(left))
   }
 

@@ -27,7 +27,7 @@ import Testing
   /// The entries of a store without revisions and the time left.
   private func contents(_ store: String, _ server: RunningServer) throws -> [String] {
     try server.larder("dump", store).lines.map { line in
-      line.replacing(try Regex(#","revision":\d+|(,"expiresInMilliseconds":)\d+"#)) { $0[1].substring ?? "" }
+      line.replacing(try Regex(#","revision":\d+|(,"expires(?:In|At)Milliseconds":)\d+"#)) { $0[1].substring ?? "" }
     }
   }
 

@@ -55,6 +55,32 @@ import Testing
     #expect(command.error == "larder: \(message)\n")
   }
 
+  @Test(arguments: [
+    (["check", "d", "--bogus", "x"], "Unknown option '--bogus'; ", "see 'larder check --help'"),
+    (["put", "items", "a", "--if-absent", "--if-revision", "1", "--bogus"], "Unknown option '--bogus'; ", "put --help'"),
+    (["help", "putt"], "there is no command 'putt'; ", "did you mean 'put'? see 'larder --help'"),
+    (["help", "index", "creat"], "there is no command 'creat'; ", "did you mean 'create'? see 'larder index --help'"),
+    (["increment", "items", "a", "--by", "99999999999999999999"], "The value '99999999999999999999' is invalid", "64 bits"),
+    (["increment", "items", "a", "--by", "1.5"], "only a FIELD can have a fraction", "whole number"),
+    (["--server", "unix:/s", "--tls-ca", "no.pem", "ping"], "--tls-ca is for addresses with TLS", "this one is unix:/s"),
+    (["--server", "tls:localhost:1", "--tls-ca", "/no.pem", "ping"], "/no.pem: can't be read", "No such file"),
+  ])
+  func `a command line is refused for what is wrong with it`(arguments: [String], message: String, rest: String) throws {
+    let command = try Command.larder(arguments)
+    #expect(command.status == 2 && command.output.isEmpty)
+    #expect(command.error.hasPrefix("larder: " + message) && command.error.contains(rest), "\(command.error)")
+  }
+
+  @Test func `help names the command that it is about`() throws {
+    #expect(try Command.larder(["help", "index", "create"]).text.contains("larder index create"))
+    #expect(try Command.larder(["help"]).text == Command.larder(["--help"]).text)
+  }
+
+  @Test func `a server without a cluster has nothing to hand over`() throws {
+    let command = try RunningServer().larder("cluster", "drain")
+    #expect(command.status == 3 && command.error.contains("shares no stores"))
+  }
+
   @Test func `two dashes are accepted before a command, too`() throws {
     let server = try RunningServer()
     #expect(try server.larder("--", "put", "items", "--", "-h", "--").text == "1\n")

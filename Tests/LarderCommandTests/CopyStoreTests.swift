@@ -4,7 +4,7 @@ import Testing
 @Suite struct `Copies of stores` {
   /// The shell function `entries STORE` prints entries without revisions and the time left, which the copy has of its own.
   private static let entries = #"""
-    entries() { larder dump "$1" | sed -E 's/,"revision":[0-9]+//; s/(,"expiresInMilliseconds":)[0-9]+/\1/'; }
+    entries() { larder dump "$1" | sed -E 's/,"revision":[0-9]+//; s/(,"expires(In|At)Milliseconds":)[0-9]+/\1/g'; }
 
     """#
 

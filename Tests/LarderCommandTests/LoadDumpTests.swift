@@ -51,8 +51,29 @@ import Testing
     #expect(try server.shell("larder dump items | larder load copy -").status == 0)
     let line = try server.larder("get-many", "copy", "a").text
     let left = try #require(
-      line.firstMatch(of: try Regex(#""expiresInMilliseconds":(\d+)}"#))?[1].substring.flatMap { Int($0) })
+      line.firstMatch(of: try Regex(#""expiresInMilliseconds":(\d+),"expiresAtMilliseconds":\d+}"#))?[1].substring
+        .flatMap { Int($0) })
     #expect((3_500_000...3_600_000).contains(left))
+  }
+
+  @Test(arguments: ["json", "csv"])
+  func `loading does not prolong a life`(format: String) throws {
+    let server = try RunningServer()
+    _ = try server.larder("create", "copy", "memory")
+    _ = try server.larder("put", "items", "a", "1", "--expire", "1h")
+    let text = try server.larder("dump", "items", "--format", format).text
+    let time = try #require(text.firstMatch(of: #/[^0-9](\d{13})[^0-9]/#)?.1)
+    // As if half an hour had passed, or two hours, since the dump.
+    let later = text.replacing(time, with: "\(try #require(Int(time)) - 1_800_000)")
+    let gone = text.replacing(time, with: "\(try #require(Int(time)) - 7_200_000)")
+    for text in [later, gone] {
+      #expect(try server.larder("load", "copy", "-", "--format", format, input: text).status == 0)
+    }
+    #expect(try server.larder("get", "copy", "a").status == 1)
+    #expect(try server.larder("load", "copy", "-", "--format", format, input: later).status == 0)
+    let line = try server.larder("get-many", "copy", "a").text
+    let left = try #require(line.firstMatch(of: #/"expiresInMilliseconds":(\d+)/#).flatMap { Int($0.1) })
+    #expect((1_700_000...1_800_000).contains(left))
   }
 
   @Test func `load takes any objects, with one of their members as the key`() throws {

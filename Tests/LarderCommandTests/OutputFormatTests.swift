@@ -15,16 +15,16 @@ import Testing
   @Test func `results are printed as CSV on request`() throws {
     let server = try makeServer()
     let entries =
-      "key,value,revision,expiresInMilliseconds\na,1,1,\n\"b,\"\"c\"\"\",\"two\nlines\",2,\n"
+      "key,value,revision,expiresInMilliseconds,expiresAtMilliseconds\na,1,1,,\n\"b,\"\"c\"\"\",\"two\nlines\",2,,\n"
       + #"p,"{""name"":""mike"",""age"":12}",3,"# + "\n"
     #expect(try server.larder("dump", "items", "--format", "csv").text == entries)
     #expect(try server.larder("page", "items", "--format", "csv").text == entries)
     #expect(
       try server.larder("page", "items", "--format=csv", "--keys-only", "--limit", "1").text
-        == "key,revision,expiresInMilliseconds\na,1,\n")
+        == "key,revision,expiresInMilliseconds,expiresAtMilliseconds\na,1,,\n")
     #expect(
       try server.larder("get-many", "items", "a", "none", "--format", "csv").text
-        == "key,value,revision,expiresInMilliseconds\na,1,1,\nnone,,,\n")
+        == "key,value,revision,expiresInMilliseconds,expiresAtMilliseconds\na,1,1,,\nnone,,,,\n")
     #expect(
       try server.larder("find", "items", "--fields", "name,age", "--format", "csv").text == "name,age\nmike,12\n")
     #expect(

@@ -126,6 +126,15 @@ import Testing
     #expect(lines(5) == ["NAME", "a-lo…"])
   }
 
+  @Test func `names that begin alike are not cut`() {
+    var table = Table(header: ["STATISTIC", "VALUE", ""], omissible: [""], uncut: ["STATISTIC", "VALUE"])
+    for name in ["request_p50_nanoseconds", "request_p99_nanoseconds"] { table.add(name, "12345678", "12.3 ms") }
+    for width in [10, 20, 40, 80] {
+      let names = table.text(width: width).split(separator: "\n").map { $0.split(separator: " ")[0] }
+      #expect(names == ["STATISTIC", "request_p50_nanoseconds", "request_p99_nanoseconds"])
+    }
+  }
+
   @Test(arguments: [20, 40, 80, 200]) func `a table fits the terminal whatever it contains`(width: Int) {
     let pieces = ["\u{1B}[1m", "漢", "a", "\n", "\u{9B}", "e\u{301}", "👩‍👩‍👧", "\u{202E}", "\0", "word "]
     let seed = UInt64.random(in: 0 ... .max)

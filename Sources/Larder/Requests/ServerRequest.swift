@@ -96,7 +96,7 @@ struct NegotiatedLimits: Equatable, Sendable {
     if measure.maxValueSize > maxValueSize {
       return LarderError(
         .valueTooLarge, outcome: .rejected,
-        "the value has \(measure.maxValueSize) bytes; the server accepts values of up to \(maxValueSize)")
+        "the value has more than the \(maxValueSize) bytes that the server accepts")
     }
     if measure.itemCount > maxItemCount {
       return LarderError(

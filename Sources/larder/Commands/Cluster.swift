@@ -102,6 +102,9 @@ struct ClusterDrain: AsyncParsableCommand {
     let client = try connection.client()
     var output = Output()
     let clusters = try await client.cluster().map(Cluster.init)
+    guard !clusters.isEmpty else {
+      throw CommandFailure(.refused, "the server shares no stores with others, so there is nothing to hand over")
+    }
     if let node, !clusters.contains(where: { $0.nodes.contains { $0.name == node } }) {
       throw CommandFailure(.refused, "there is no server \(node); 'larder cluster' shows the servers")
     }

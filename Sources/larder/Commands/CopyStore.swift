@@ -123,7 +123,7 @@ struct CopyStore: AsyncParsableCommand {
       if let key = different.first {
         throw CommandFailure(
           .refused,
-          "\(different.count) entries of '\(newStore)' are different, such as '\(key)': something else writes to it; "
+          "entries of '\(newStore)' are different (\(different.count)), such as '\(key)': something else writes to it; "
             + "end that, and \(Self.continuation)")
       }
     } catch {

@@ -84,7 +84,7 @@ struct Delete: AsyncParsableCommand {
     }
     if !yes {
       let count = try await range.count(in: store)
-      let entries = "\(HumanReadable.number(Int(clamping: count))) \(count == 1 ? "entry" : "entries")"
+      let entries = HumanReadable.amount(Int(clamping: count))
       try await Confirmation.require("Delete \(entries) of '\(self.store.name)'?")
     }
     return all ? try await store.deleteAll() : try await deleteRange(of: store)

@@ -29,6 +29,8 @@ struct Increment: AsyncParsableCommand {
   private static func number(_ text: String) throws -> JSONValue {
     guard let value = try? JSONValue(parsing: text) else { throw ValidationError("it is not a number") }
     switch value {
+    case .double where text.utf8.allSatisfy({ $0 != 0x2E && $0 | 0x20 != 0x65 }):
+      throw ValidationError("it does not fit into 64 bits")
     case .integer, .double: return value
     default: throw ValidationError("it is not a number")
     }

@@ -7,7 +7,8 @@ struct Load: AsyncParsableCommand {
     discussion: """
       The lines are those of 'larder dump' or, with --key, any JSON objects; then the whole line is the value. In \
       lines of 'dump', a "value" that is a string stands for its text, and any other JSON is stored unchanged. \
-      Revisions are ignored. If several lines have the same key, the last one wins. Blank lines are skipped.
+      Revisions are ignored. Entries expire at "expiresAtMilliseconds" (since 1970, by this machine's clock) or, without \
+      it, "expiresInMilliseconds" from now. If several lines have the same key, the last one wins. Blank lines are skipped.
 
       With --format csv, the first line has the names of the fields: those of 'larder dump --format csv' or, with \
       --key, any names; then each row becomes a JSON object. In it, a field that is a number, true or false in JSON is \

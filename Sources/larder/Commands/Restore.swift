@@ -145,7 +145,9 @@ struct Restore: AsyncParsableCommand {
         if input.entryCount <= skippedCount || (entry.expiry != 0 && entry.expiry <= now) { continue }
         guard let value = EntryValue(entry.kind, backupBytes: entry.value) else {
           throw CommandFailure(
-            .damaged, "entry \(input.entryCount) is not a valid list; \(writer.acknowledgedCount) entries are restored")
+            .damaged,
+            "entry \(input.entryCount) is not a valid list; the entries before it are restored (\(writer.acknowledgedCount))"
+          )
         }
         let remaining = entry.expiry == 0 ? nil : min(entry.expiry - now, UInt64(DurationArgument.range.upperBound))
         let write = Write(entry.key, value, expiresIn: remaining.map { .milliseconds($0) })
@@ -174,7 +176,8 @@ struct Restore: AsyncParsableCommand {
     }
     guard input.entryCount >= skippedCount else {
       throw CommandFailure(
-        .usage, "the backup has only \(input.entryCount) entries, fewer than --resume skips; nothing was changed")
+        .usage,
+        "the backup has only \(HumanReadable.amount(input.entryCount)), fewer than --resume skips; nothing was changed")
     }
     progress.finish("restored", writer.acknowledgedCount, indexes: indexCount, bytes: input.offset)
   }

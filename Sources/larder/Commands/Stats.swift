@@ -48,7 +48,7 @@ struct Stats: AsyncParsableCommand, OutputCommand {
     _ statistics: [String: UInt64], _ records: inout RecordOutput<[String: UInt64]>
   ) throws {
     guard Output.showsTables else { return try records.print([statistics]) }
-    var table = Table("STATISTIC", "VALUE", "")
+    var table = Table(header: ["STATISTIC", "VALUE", ""], omissible: [""], uncut: ["STATISTIC", "VALUE"])
     for (name, value) in statistics.sorted(by: { $0.key < $1.key }) {
       table.add(name, String(value), HumanReadable.statistic(name, value))
     }

@@ -159,7 +159,7 @@ struct Drop: AsyncParsableCommand {
     let client = try connection.client()
     if !yes {
       let count = try await client.store(store.name).count()
-      let entries = "\(HumanReadable.number(Int(clamping: count))) \(count == 1 ? "entry" : "entries")"
+      let entries = HumanReadable.amount(Int(clamping: count))
       try await Confirmation.require("Drop '\(store.name)' with \(entries)?")
     }
     try await client.dropStore(store.name)

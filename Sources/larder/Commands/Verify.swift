@@ -38,7 +38,7 @@ struct Verify: ParsableCommand {
     var output = Output()
     let made = HumanReadable.dateAndTime(milliseconds: header.made)
     guard !Output.isTerminal else {
-      let amount = "\(HumanReadable.number(input.entryCount)) entries (\(HumanReadable.bytes(UInt64(input.byteCount))))"
+      let amount = "\(HumanReadable.amount(input.entryCount)) (\(HumanReadable.bytes(UInt64(input.byteCount))))"
       try output.writeLine("Store     \(header.store), engine \(header.specification)")
       try output.writeLine("Made      \(made.date) \(made.time) UTC")
       for index in header.indexes { try output.writeLine("Index     " + EscapedText.line("\(index)")) }

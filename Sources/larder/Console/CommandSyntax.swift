@@ -190,6 +190,32 @@ struct CommandLinePosition {
     return nil
   }
 
+  /// Returns the first word after `help` that is no command there, and the words before it without `help`; nil for other
+  /// command lines. The parser would show the help of what precedes the word.
+  static func unknownHelpTopic(in words: [String]) -> (word: String, before: ArraySlice<String>)? {
+    guard let index = words.firstIndex(where: { !$0.hasPrefix("-") }), words[index] == "help" else { return nil }
+    let topics = words[(index + 1)...].filter { !$0.hasPrefix("-") }
+    var command = CommandSyntax.larder
+    for (number, topic) in topics.enumerated() {
+      guard let next = command.command(topic) else { return (topic, topics[..<number]) }
+      command = next
+    }
+    return nil
+  }
+
+  /// Returns the first word that is meant as an option, although its command has none of that name; nil if there is none.
+  static func unknownOption(in words: [String]) -> String? {
+    var position = CommandLinePosition(after: [])
+    for word in words {
+      let name = String(word.prefix { $0 != "=" })
+      if position.isOption(word), name.hasPrefix("--"), position.option(name) == nil, !builtInOptions.contains(name) {
+        return word
+      }
+      position.advance(past: word)
+    }
+    return nil
+  }
+
   // MARK: Long command lines
 
   /// The number of words above which the parser, whose time is quadratic in their number, would take noticeably long.

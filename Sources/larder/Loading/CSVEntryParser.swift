@@ -57,18 +57,19 @@ struct CSVEntryParser: EntryParser {
 
   private func entry(_ names: [String], _ fields: [String]) throws(LineError) -> Write {
     var (key, value) = ("", "")
-    var expiry: Duration?
+    var expiry = LineExpiry()
     for (name, field) in zip(names, fields) {
       switch name {
       case "key": key = field
       case "value": value = field
       case "revision": break
-      case "expiresInMilliseconds": if !field.isEmpty { expiry = try LineValue.expiry(Array(field.utf8).span) }
+      case LineExpiry.durationName: if !field.isEmpty { try expiry.readDuration(Array(field.utf8).span) }
+      case LineExpiry.timeName: if !field.isEmpty { try expiry.readTime(Array(field.utf8).span) }
       default:
         throw LineError("an entry has no field '\(name)'; use --key FIELD to load other fields")
       }
     }
-    return Write(try LineValue.validKey(key), .single(Array(value.utf8)), expiresIn: expiry)
+    return Write(try LineValue.validKey(key), .single(Array(value.utf8)), expiresIn: expiry.remaining)
   }
 
   /// Returns an object with a member for each field that isn't empty: a number or a Boolean if the field is one in

@@ -14,13 +14,14 @@ struct ChangeLineParser {
   private enum Member: String {
     case key, revision, deleted, deletedAll, more, through
     case expiry = "expiresInMilliseconds"
+    case expiryTime = "expiresAtMilliseconds"
   }
 
   /// What the members of a line say.
   private struct Parts {
     var key: String?
     var value: EntryValue?
-    var expiry: Duration?
+    var expiry = LineExpiry()
     var revision: UInt64?
     var through: UInt64?
     var isDeleted = false
@@ -69,7 +70,7 @@ struct ChangeLineParser {
       throw LineError(
         "the change has no value and is not a deletion; 'larder watch' prints values unless --keys-only is given")
     }
-    return .put(Write(key, value, expiresIn: parts.expiry))
+    return .put(Write(key, value, expiresIn: parts.expiry.remaining))
   }
 
   private static func read(
@@ -86,7 +87,8 @@ struct ChangeLineParser {
     }
     switch name {
     case .key: parts.key = try LineValue.key(content)
-    case .expiry: parts.expiry = try LineValue.expiry(content)
+    case .expiry: try parts.expiry.readDuration(content)
+    case .expiryTime: try parts.expiry.readTime(content)
     case .revision: parts.revision = try revision(content, name)
     case .through: parts.through = try revision(content, name)
     case .deleted: parts.isDeleted = try isTrue(content, name)

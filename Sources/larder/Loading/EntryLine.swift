@@ -12,7 +12,8 @@ import Larder
 /// any element is not UTF-8.
 enum EntryLine {
   static let help = """
-    A line is {"key","value"|"valueBase64","revision"}, with "expiresInMilliseconds" if the entry expires. A value \
+    A line is {"key","value"|"valueBase64","revision"}, with "expiresInMilliseconds" and "expiresAtMilliseconds" \
+    (since 1970) if the entry expires. A value \
     that is a JSON object or array on one line is printed unchanged, other text as a string, and bytes that are not \
     UTF-8 as "valueBase64". Lists have an array, "values" or "valuesBase64".
     """
@@ -33,6 +34,8 @@ enum EntryLine {
     if let expiry = entry.expiresIn {
       output.append(",\"expiresInMilliseconds\":")
       output.append(number: max(1, expiry.wholeMilliseconds))
+      output.append(contentsOf: ",\"\(LineExpiry.timeName)\":".utf8)
+      output.append(number: LineExpiry.time(expiry))
     }
     output.append(hasMore ? ",\"more\":true}\n" : "}\n")
   }

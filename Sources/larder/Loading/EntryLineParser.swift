@@ -61,23 +61,22 @@ struct EntryLineParser {
   // MARK: An entry's line
 
   private enum Field {
-    case key, expiry, revision
+    case key, expiry, expiryTime, revision
     case value(LineValue.Form)
   }
 
   private func entry(_ line: Span<UInt8>) throws(LineError) -> Write {
     var key: String?
     var value: EntryValue?
-    var expiry: Duration?
+    var expiry = LineExpiry()
     for member in members.all {
       let content = line.extracting(member.value)
       switch try field(member, in: line) {
       case .key:
         guard key == nil else { throw LineError("the member 'key' occurs twice") }
         key = try LineValue.key(content)
-      case .expiry:
-        guard expiry == nil else { throw LineError("the member 'expiresInMilliseconds' occurs twice") }
-        expiry = try LineValue.expiry(content)
+      case .expiry: try expiry.readDuration(content)
+      case .expiryTime: try expiry.readTime(content)
       case .revision: break
       case .value(let form):
         guard value == nil else { throw LineError("the entry has more than one value") }
@@ -86,7 +85,7 @@ struct EntryLineParser {
     }
     guard let key else { throw LineError("the entry has no 'key'; use --key FIELD to load other objects") }
     guard let value else { throw LineError("the entry has no 'value', 'valueBase64', 'values' or 'valuesBase64'") }
-    return Write(key, value, expiresIn: expiry)
+    return Write(key, value, expiresIn: expiry.remaining)
   }
 
   private func field(_ member: JSONMembers.Member, in line: Span<UInt8>) throws(LineError) -> Field {
@@ -94,6 +93,7 @@ struct EntryLineParser {
     if name.equals("key") { return .key }
     if name.equals("revision") { return .revision }
     if name.equals("expiresInMilliseconds") { return .expiry }
+    if name.equals("expiresAtMilliseconds") { return .expiryTime }
     if let form = LineValue.form(named: name) { return .value(form) }
     throw LineError(
       "an entry can't have the member \(line.extracting(member.quotedName).toString()); "

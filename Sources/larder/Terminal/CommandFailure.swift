@@ -99,7 +99,7 @@ extension ExitStatus {
       switch kind {
       case .notFound: .notFound
       case .connectFailed, .timedOut, .disconnected, .closed, .cancelled, .protocolViolation, .tooManyConnections,
-        .shuttingDown, .serverTimedOut, .answerExpired:
+        .shuttingDown, .serverTimedOut, .answerExpired, .notTrusted:
         .unreachable
       default: .refused
       }

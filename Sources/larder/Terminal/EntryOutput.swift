@@ -22,7 +22,8 @@ struct EntryOutput: ~Copyable {
   }
 
   static func csvHeader(keysOnly: Bool) -> String {
-    (["key"] + (keysOnly ? [] : ["value"]) + ["revision", "expiresInMilliseconds"]).joined(separator: ",")
+    (["key"] + (keysOnly ? [] : ["value"]) + ["revision", LineExpiry.durationName, LineExpiry.timeName])
+      .joined(separator: ",")
   }
 
   /// - Throws: `CommandFailure` for a value that CSV can't have.
@@ -41,7 +42,7 @@ struct EntryOutput: ~Copyable {
     begin()
     switch format {
     case .json: EntryLine.append(missing: key, to: &output.bytes)
-    case .csv: output.bytes += (CSV.field(key) + (keysOnly ? ",,\n" : ",,,\n")).utf8
+    case .csv: output.bytes += (CSV.field(key) + (keysOnly ? ",,,\n" : ",,,,\n")).utf8
     case .table: table.add(missing: key)
     }
   }
@@ -70,6 +71,7 @@ struct EntryOutput: ~Copyable {
     }
     fields.append(String(entry.revision))
     fields.append(entry.expiresIn.map { String(max(1, $0.wholeMilliseconds)) } ?? "")
+    fields.append(entry.expiresIn.map { String(LineExpiry.time($0)) } ?? "")
     output.bytes += CSV.line(fields).utf8
   }
 }

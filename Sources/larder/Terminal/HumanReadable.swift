@@ -66,6 +66,13 @@ enum HumanReadable {
     return String(groups.reversed())
   }
 
+  /// Returns a number of items, such as `1 entry` or `1,234 entries`.
+  /// - Parameter plural: The items' name, such as `entries` or `records`.
+  static func amount(_ count: Int, _ plural: String = "entries") -> String {
+    let singular = plural.hasSuffix("ies") ? plural.dropLast(3) + "y" : plural.dropLast()
+    return "\(number(count)) \(count == 1 ? String(singular) : plural)"
+  }
+
   /// Returns a user's name, or the number if the user has no name on this machine.
   static func user(_ number: UInt32) -> String {
     guard let entry = unsafe getpwuid(number) else { return "\(number)" }

@@ -88,7 +88,7 @@ struct Progress {
     guard isShown else { return }
     let elapsed = max(1, monotonicMilliseconds() - startTime)
     let seconds = "\(elapsed / 1_000).\(elapsed / 100 % 10) s"
-    let amount = "\(HumanReadable.number(count)) \(noun) (\(HumanReadable.bytes(UInt64(bytes))))"
+    let amount = "\(HumanReadable.amount(count, noun)) (\(HumanReadable.bytes(UInt64(bytes))))"
     let others = indexes == 0 ? "" : indexes == 1 ? " and an index" : " and \(indexes) indexes"
     logLine("\(verb) \(amount)\(others) in \(seconds), \(Self.rate(count, elapsed))")
   }

@@ -12,6 +12,7 @@ struct Table {
 
   private let header: [String]
   private let omissible: [String]
+  private let uncut: [String]
   /// A Boolean value that indicates whether the rows are CSV, with whole cells as they are.
   private let isCSV = Output.format == .csv
   private var rows: [[String]] = []
@@ -22,9 +23,11 @@ struct Table {
     self.init(header: header)
   }
 
-  /// - Parameter omissible: The columns to omit from a terminal that is too narrow for all, the least important first.
-  init(header: [String], omissible: [String] = []) {
-    (self.header, self.omissible) = (header, omissible)
+  /// - Parameters:
+  ///   - omissible: The columns to omit from a terminal that is too narrow for all, the least important first.
+  ///   - uncut: The columns whose text is never cut, because rows with the same beginning would look alike.
+  init(header: [String], omissible: [String] = [], uncut: [String] = []) {
+    (self.header, self.omissible, self.uncut) = (header, omissible, uncut)
   }
 
   var isEmpty: Bool { rows.isEmpty }
@@ -66,6 +69,11 @@ struct Table {
     return widths
   }
 
+  /// Returns whether the cells of a column are shown whole, even if the lines don't fit then.
+  private func isWhole(_ column: Int, _ isNumber: [Bool]) -> Bool {
+    isNumber[column] || uncut.contains(header[column])
+  }
+
   private var isNumber: [Bool] {
     taken?.isNumber
       ?? header.indices.map { column in
@@ -93,17 +101,17 @@ struct Table {
     var columns = Array(header.indices)
     for omitted in omissible + [nil] {
       let available = width - Self.columnGap.count * (columns.count - 1)
-      let numbersWidth = columns.filter { isNumber[$0] }.reduce(0) { $0 + widths[$1] }
-      let textWidths = columns.filter { !isNumber[$0] }.map { widths[$0] }
-      let textWidth = Self.maxColumnWidth(textWidths, available: available - numbersWidth)
+      let wholeWidth = columns.filter { isWhole($0, isNumber) }.reduce(0) { $0 + widths[$1] }
+      let textWidths = columns.filter { !isWhole($0, isNumber) }.map { widths[$0] }
+      let textWidth = Self.maxColumnWidth(textWidths, available: available - wholeWidth)
       if textWidth >= Self.minTextWidth {
-        return columns.map { ($0, isNumber[$0] ? widths[$0] : min(widths[$0], textWidth)) }
+        return columns.map { ($0, isWhole($0, isNumber) ? widths[$0] : min(widths[$0], textWidth)) }
       }
       columns.removeAll { header[$0] == omitted }
     }
     let available = width - Self.columnGap.count * (columns.count - 1)
     let maxWidth = max(1, Self.maxColumnWidth(columns.map { widths[$0] }, available: available))
-    return columns.map { ($0, min(widths[$0], maxWidth)) }
+    return columns.map { ($0, uncut.contains(header[$0]) ? widths[$0] : min(widths[$0], maxWidth)) }
   }
 
   /// Returns the maximum width of a column with which all columns fit. The widest columns shrink first.

@@ -24,7 +24,7 @@ struct TokenFileOptions: ParsableArguments {
   func read() throws -> TokenFile {
     guard unsafe access(file, F_OK) == 0 || errno != ENOENT else { return TokenFile() }
     let bytes: [UInt8]
-    do { bytes = try readFile(file, maxByteCount: 64 << 20) } catch {
+    do { bytes = try readFile(file, maxByteCount: 64 << 20, trusting: .writableByOwner) } catch {
       throw CommandFailure(.usage, "\(file): \(error.reason)")
     }
     do { return try TokenFile(bytes, from: file) } catch { throw CommandFailure(.damaged, error.description) }
@@ -65,8 +65,12 @@ struct TokenCreate: ParsableCommand {
     guard tokens.add(record) else {
       throw CommandFailure(.refused, "'\(name)' has a token already; revoke it first, or use another name")
     }
+    // Printed first, because a token that nobody has seen is lost.
+    var output = Output()
+    do { try output.writeLine(token.text) } catch is OutputClosed {
+      throw CommandFailure(.usage, "nobody reads the token from standard output; nothing was changed")
+    }
     try options.write(tokens)
-    print(token.text)
     logLine("larder: this is shown only once; reload larderd to accept it")
   }
 }
@@ -85,10 +89,12 @@ struct TokenList: ParsableCommand {
     }
     let table = [["NAME", "CREATED", "EXPIRES"]] + rows
     let widths = (0..<2).map { column in table.map { $0[column].utf8.count }.max() ?? 0 }
+    var output = Output()
     for row in table {
       let cells = zip(row, widths).map { $0 + String(repeating: " ", count: max(0, $1 - $0.utf8.count)) }
-      print((cells + [row[2]]).joined(separator: "  "))
+      output.bytes += "\((cells + [row[2]]).joined(separator: "  "))\n".utf8
     }
+    try output.flush()
   }
 
   /// Returns the date of a time in seconds since 1970, in UTC: `2026-11-27`.
