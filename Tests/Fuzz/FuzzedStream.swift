@@ -47,7 +47,7 @@ enum FuzzedStream {
 
   /// Returns an open connection to a server, without a socket.
   static func connect(_ session: any Session, to server: ServerState, now: UInt64) -> Connection {
-    let sharer = Sharer(.anonymous, connection: 1)
+    let sharer = ConnectionSharer(Sharer(.anonymous, connection: 1))
     var connection = Connection(
       ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.unknown, now: now), sharer, input: InputMemory(server.buffers, sharer) {},

@@ -59,7 +59,7 @@ private struct Exchange: ~Copyable {
     executor = Executor(server: server, metrics: server.workers[0], mailbox: FuzzedStream.mailbox)
     executor.beginWakeup(now: 1_000)
     // The connection has no descriptor, because nothing here receives or sends.
-    let sharer = Sharer(.anonymous, connection: 1)
+    let sharer = ConnectionSharer(Sharer(.anonymous, connection: 1))
     connection = Connection(
       ByteChannel(Descriptor(owning: -1)), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.unknown, now: 1_000), sharer, input: InputMemory(server.buffers, sharer) {},
@@ -72,7 +72,7 @@ private struct Exchange: ~Copyable {
     }
     connection.credit = 1_000
     connection.uploads = Uploads([
-      ValueUpload(server.buffers, for: sharer, number: Self.uploadNumber, now: 1_000) {}
+      ValueUpload(server.buffers, for: sharer.current, number: Self.uploadNumber, now: 1_000) {}
     ])
     for (index, name) in ["a", "b"].enumerated() {
       guard let name = try? StoreName(name), let store = try? server.stores.create(name, .init(.memory)),

@@ -429,7 +429,7 @@ struct PausedRefusalTests {
     var ends: [Int32] = [-1, -1]
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     defer { close(ends[1]) }
-    let sharer = Sharer(.anonymous, connection: 1)
+    let sharer = ConnectionSharer(Sharer(.anonymous, connection: 1))
     var connection = Connection(
       ByteChannel(Descriptor(owning: ends[0])), token: ConnectionToken(0), session, listener: 0,
       server.registry.add(.process(id: getpid(), user: getuid()), now: 1_000),

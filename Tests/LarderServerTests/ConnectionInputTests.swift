@@ -116,7 +116,7 @@ struct ConnectionInputTests {
     _ pieces: [ArraySlice<UInt8>], _ session: any Session, waitsAfter maxCount: Int = .max
   ) throws -> [[UInt8]] {
     let totals = BufferTotals(limits: ServerLimits(), workerCount: 1, memory: MemoryBudget())
-    var input = ConnectionInput(InputMemory(totals, Sharer(.anonymous, connection: 1)) {}, session)
+    var input = ConnectionInput(InputMemory(totals, ConnectionSharer(Sharer(.anonymous, connection: 1))) {}, session)
     let channel = ByteChannel(Descriptor(owning: -1), layer: PieceLayer(pieces))
     let maxSize = ServerLimits().maxFrameBytes
     var requests: [[UInt8]] = []

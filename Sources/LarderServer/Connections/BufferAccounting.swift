@@ -14,6 +14,9 @@ struct BufferAccounting {
 
   var hasTooMuchOutput: Bool { outboxBytes > totals.outputShare }
 
+  /// Whether requests of clients that don't read their replies have to wait.
+  var hasMuchOutput: Bool { outboxBytes > totals.outputShare / 2 }
+
   /// Records that a connection's outbox has grown; shrunk if `byteCount` is negative.
   mutating func outboxDidChange(_ connection: inout Connection, by byteCount: Int) {
     connection.figures.waitingBytes.store(UInt64(connection.outbox.count), ordering: .relaxed)

@@ -16,7 +16,7 @@ struct Connection: ~Copyable {
   let listener: Int
   let figures: ConnectionFigures
   /// Who it counts as when the server's jobs and memory are shared.
-  let sharer: Sharer
+  private let currentSharer: ConnectionSharer
 
   var phase = Phase.greeting
   /// The token by which the client has proved who it is; nil for none.
@@ -44,6 +44,8 @@ struct Connection: ~Copyable {
   var input: ConnectionInput
   /// What the channel did not accept yet.
   private(set) var outbox = Outbox()
+  /// The size of the outbox from which on nothing is read or executed, in bytes.
+  private var maxOutboxBytes: Int
   /// The large values in the outbox that its worker's `BufferAccounting` has recorded, in bytes.
   var accountedValueBytes = 0
   /// Replies that must not be sent before commits are durable.
@@ -94,7 +96,7 @@ struct Connection: ~Copyable {
 
   init(
     _ channel: consuming ByteChannel, token: ConnectionToken, _ session: any Session, listener: Int,
-    _ figures: ConnectionFigures, _ sharer: Sharer, input memory: consuming InputMemory,
+    _ figures: ConnectionFigures, _ sharer: ConnectionSharer, input memory: consuming InputMemory,
     clientState: AnyObject?, now: UInt64
   ) {
     interest = Self.initialInterest(of: channel)
@@ -103,9 +105,10 @@ struct Connection: ~Copyable {
     self.session = session
     self.listener = listener
     self.figures = figures
-    self.sharer = sharer
+    currentSharer = sharer
     self.clientState = clientState
     input = ConnectionInput(memory, session)
+    maxOutboxBytes = session.keepsReplies ? Self.maxKeptReplyBytes : 1
     opened = now
     lastRead = now
     frameBegan = now
@@ -114,10 +117,21 @@ struct Connection: ~Copyable {
 
   // MARK: State
 
-  /// Counts it as one of its principal's, instead of another's.
+  /// Who it counts as when the server's jobs and memory are shared.
+  var sharer: Sharer { currentSharer.current }
+
+  /// Whether the client has no right, because it has yet to prove who it is.
+  @inline(__always)
+  var isStranger: Bool { phase == .greeting || grants.isNothing }
+
+  /// Counts it as one of its principal's, instead of another's. Call it when the client has its rights.
   /// - Returns: False if the principal has too many.
   mutating func countPrincipal(on server: ServerState, _ limits: borrowing ServerLimits) -> Bool {
-    guard let principal = server.accessControl.auditClient(of: self).principal else { return true }
+    let principal = server.accessControl.auditClient(of: self).principal
+    if !grants.isNothing {
+      currentSharer.change(to: Sharer(figures.peer, provedAs: principal, connection: figures.number))
+    }
+    guard let principal else { return true }
     principalShare = nil
     principalShare = server.connectionCount.add(of: principal, limits)
     return principalShare != nil
@@ -129,6 +143,12 @@ struct Connection: ~Copyable {
     credit = ReplyStream.maxCredit
     if phase == .greeting { phase = .open }
   }
+
+  /// Whether the client waits for the reply to a request, all of which may not have arrived.
+  var awaitsReply: Bool { hasInput || waits.mustWait || waits.isDeferred || !streams.isEmpty }
+
+  /// Begins to end it without another reply.
+  mutating func endInSilence() { phase = .closing }
 
   /// Whether its requests are executed.
   var executes: Bool {
@@ -150,7 +170,7 @@ struct Connection: ~Copyable {
   var reads: Bool {
     switch phase {
     case .greeting, .open, .lastRequest:
-      outbox.isEmpty && !isBlockedByHeldReplies && !waits.isDeferred && !waits.isPaused && !isInputFull
+      acceptsReplies && !isBlockedByHeldReplies && !waits.isDeferred && !waits.isPaused && !isInputFull
     case .inputEnded, .closing, .endingOutput, .closed: false
     case .lingering: true
     }
@@ -171,7 +191,7 @@ struct Connection: ~Copyable {
   var acceptsCredit: Bool { !waits.isPaused && !isInputFull }
 
   /// Whether its next request was deferred, and can be executed again at any time.
-  var mustRetry: Bool { waits.isDeferred && executes && outbox.isEmpty }
+  var mustRetry: Bool { waits.isDeferred && executes && acceptsReplies }
 
   /// The size of the replies that wait for the client or for commits.
   @inline(__always)
@@ -180,7 +200,25 @@ struct Connection: ~Copyable {
   /// The size of further replies, in bytes, at which it has enough waiting to be sent, and none of its requests is executed
   /// any more.
   @inline(__always)
-  func maxReplyBytes(_ limits: borrowing ServerLimits) -> Int { limits.maxOutputBytes - waitingReplyBytes }
+  func maxReplyBytes(_ limits: borrowing ServerLimits) -> Int {
+    // More than that are made in slices, between which others are served.
+    maxOutboxBytes > 1 ? limits.maxOutputBytes : limits.maxOutputBytes - waitingReplyBytes
+  }
+
+  /// Whether more requests are executed, although the client may have left replies unread.
+  @inline(__always)
+  var acceptsReplies: Bool { outbox.isEmpty || outbox.count < maxOutboxBytes }
+
+  /// The maximum size of the replies that are kept for a client that sends all of its requests first, in bytes.
+  private static let maxKeptReplyBytes = 32 << 20
+
+  /// Sets how much is kept for the client to read.
+  /// - Parameter areMany: Whether clients have left so much unread that no more is kept than for others.
+  @inline(__always)
+  mutating func limitKeptReplies(areMany: Bool) {
+    guard session.keepsReplies else { return }
+    maxOutboxBytes = areMany ? 1 : Self.maxKeptReplyBytes
+  }
 
   var hasWaitingReplies: Bool { !outbox.isEmpty || !heldReplies.isEmpty }
 
@@ -190,7 +228,8 @@ struct Connection: ~Copyable {
   /// The timeout that runs for it; nil if none does.
   func timeout(_ limits: borrowing ServerLimits) -> ConnectionTimeout? {
     if phase == .lingering || phase == .endingOutput {
-      return ConnectionTimeout(.lingering, since: lastSent, milliseconds: ConnectionTimeout.lingerMilliseconds)
+      let lastUse = min(max(lastSent, lastRead), lastSent + Self.maxDiscardMilliseconds)
+      return ConnectionTimeout(.lingering, since: lastUse, milliseconds: ConnectionTimeout.lingerMilliseconds)
     }
     if let stalledSince { return ConnectionTimeout(.repliesUnread, since: stalledSince, limits.writeTimeout) }
     // It is not read.
@@ -259,10 +298,13 @@ struct Connection: ~Copyable {
     return transfer
   }
 
+  /// The maximum that is read into the input at a time before the client has proved who it is, in bytes.
+  private static let maxStrangerReadBytes = 4 << 10
+
   /// Reads the channel into the input.
   mutating func receiveIntoInput(now: UInt64) throws(InputShortage) -> ChannelTransfer {
     if input.isEmpty { frameDidBegin(now: now) }
-    let (transfer, fillsRoom) = try input.receive(from: channel)
+    let (transfer, fillsRoom) = try input.receive(from: channel, maxSize: isStranger ? Self.maxStrangerReadBytes : .max)
     if case .moved(let count) = transfer, count > 0 { didReceive(count, fillsRoom: fillsRoom, now: now) }
     return transfer
   }
@@ -283,16 +325,21 @@ struct Connection: ~Copyable {
     frameBegan = now
   }
 
-  /// Reads and discards input while the connection lingers. Closes it at the end of the input.
+  /// The maximum time that input is discarded while it arrives, in milliseconds.
+  private static let maxDiscardMilliseconds: UInt64 = 30_000
+
+  /// Reads and discards input while the connection lingers, so that a client that sends all of a request first can read
+  /// why it is refused. Closes it at the end of the input.
   /// - Returns: whether there was any.
   @unsafe
-  mutating func discardInput(using room: UnsafeMutableRawBufferPointer) -> Bool {
+  mutating func discardInput(using room: UnsafeMutableRawBufferPointer, now: UInt64) -> Bool {
     switch unsafe channel.discard(using: room) {
     case .moved(0), .failed:
       phase = .closed
       return false
     case .moved(let count):
       if count == room.count { mayHaveInput = true }
+      lastRead = now
       return true
     case .wouldBlock: return false
     }

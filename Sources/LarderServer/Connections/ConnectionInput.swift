@@ -121,18 +121,20 @@ struct ConnectionInput: ~Copyable {
   // MARK: Receiving
 
   /// Reads more from a channel.
+  /// - Parameter maxSize: The maximum that is read of what isn't a large frame, in bytes.
   /// - Returns: The result, and whether there may be more.
   mutating func receive(
-    from channel: borrowing ByteChannel
+    from channel: borrowing ByteChannel, maxSize: Int = .max
   ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
-    try largeFrameSize > 0 ? receiveIntoLargeFrame(from: channel) : receiveIntoInbox(from: channel)
+    try largeFrameSize > 0
+      ? receiveIntoLargeFrame(from: channel, maxSize: maxSize) : receiveIntoInbox(from: channel, maxSize: maxSize)
   }
 
   private mutating func receiveIntoInbox(
-    from channel: borrowing ByteChannel
+    from channel: borrowing ByteChannel, maxSize: Int
   ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
     // The room grows with what has arrived, not with what a frame announces.
-    let roomSize = max(ReadBatch.maxInputBytes, inbox.count)
+    let roomSize = min(max(ReadBatch.maxInputBytes, inbox.count), maxSize)
     try reserve(roomSize)
     return unsafe inbox.fill(roomSize) { room in
       let transfer = unsafe channel.receive(into: room)
@@ -142,7 +144,7 @@ struct ConnectionInput: ~Copyable {
   }
 
   private mutating func receiveIntoLargeFrame(
-    from channel: borrowing ByteChannel
+    from channel: borrowing ByteChannel, maxSize: Int
   ) throws(InputShortage) -> (ChannelTransfer, fillsRoom: Bool) {
     try growIfFull()
     var frame: LargeFrame
@@ -152,7 +154,7 @@ struct ConnectionInput: ~Copyable {
       frame = likely
     } else {
       largeFrameSize = 0
-      return try receiveIntoInbox(from: channel)
+      return try receiveIntoInbox(from: channel, maxSize: maxSize)
     }
     let result = frame.receive(from: channel)
     if frame.count > 0 { largeFrame = frame } else { memoryMayHaveShrunk() }

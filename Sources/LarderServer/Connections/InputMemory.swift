@@ -25,7 +25,7 @@ enum InputShortage: Error {
 /// Owned by a `ConnectionInput`.
 struct InputMemory: ~Copyable {
   private let totals: BufferTotals
-  private let sharer: Sharer
+  private let sharer: ConnectionSharer
   private let onRevocation: @Sendable () -> Void
   private(set) var byteCount = 0
   /// nil while the memory is only counted.
@@ -35,7 +35,7 @@ struct InputMemory: ~Copyable {
   private static let maxCountedBytes = 2 * ReadBatch.maxInputBytes
 
   /// - Parameter onRevocation: Called by any thread when another client has got the memory, which must be released soon.
-  init(_ totals: BufferTotals, _ sharer: Sharer, onRevocation: @escaping @Sendable () -> Void) {
+  init(_ totals: BufferTotals, _ sharer: ConnectionSharer, onRevocation: @escaping @Sendable () -> Void) {
     self.totals = totals
     self.sharer = sharer
     self.onRevocation = onRevocation
@@ -58,7 +58,7 @@ struct InputMemory: ~Copyable {
         throw .limit
       }
     } else if byteCount + count > Self.maxCountedBytes || !totals.countInput(count) {
-      let share = totals.inputs.emptyShare(for: sharer, onRevocation: onRevocation)
+      let share = totals.inputs.emptyShare(for: sharer.current, onRevocation: onRevocation)
       guard
         share.grow(by: byteCount + count, replacing: byteCount, limit: totals.maxSharedInput, revoking: revoking)
       else { throw .limit }

@@ -251,14 +251,55 @@ extension HTTPCodec {
 
 extension HTTPCodec {
   static func replyToBeginning(
-    _ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer
+    _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {
     let client = connection.httpClient
-    guard !client.wasToldToContinue, let request = HTTPRequest.head(of: bytes), let field = request[.expect],
+    guard let request = HTTPRequest.head(of: bytes) else { return }
+    if connection.isStranger, refuseBody(of: request, bytes, of: &connection, on: &executor, into: &replies) { return }
+    guard !client.wasToldToContinue, let field = request[.expect],
       bytes.extracting(field).isText("100-continue", ignoringCase: true)
     else { return }
     client.wasToldToContinue = true
     replies.bytes.append(text: "HTTP/1.1 100 Continue\r\n\r\n")
+  }
+
+  /// The maximum size of the body of a request whose client has no rights, in bytes.
+  private static let maxBodySizeOfStrangers = 4 << 10
+
+  /// Checks the token of a client without rights before the body of its request is read. Without a valid one, ends the
+  /// connection, as does a large body of a request that needs none.
+  /// - Returns: Whether the connection ends.
+  private static func refuseBody(
+    of request: HTTPRequest, _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor,
+    into replies: inout ReplyBuffer
+  ) -> Bool {
+    let refusal: HTTPGate.Refusal
+    if needsRights(request, bytes, executor.server.httpHosts),
+      let cause = authorize(request, bytes, &connection, on: &executor)
+    {
+      refusal = cause
+    } else if connection.isStranger, request.body.count > maxBodySizeOfStrangers {
+      let failure = CommandFailure(.frameLength, "without a token, a body has at most \(maxBodySizeOfStrangers) bytes")
+      refusal = HTTPGate.Refusal(failure: failure, status: .contentTooLarge)
+    } else {
+      return false
+    }
+    replies.bytes.appendProblem(refusal.failure, refusal.status, isLast: true, field: refusal.field)
+    executor.record(request.operation, refusal.failure.code)
+    connection.phase = .closing
+    return true
+  }
+
+  /// Whether a request is for what takes rights, and isn't refused for another reason.
+  private static func needsRights(_ request: HTTPRequest, _ bytes: RawSpan, _ hosts: HTTPHosts) -> Bool {
+    let route = request.route
+    switch route.resource {
+    case .unknown, .asset, .health, .readiness: return false
+    case .session where request.method == .post: return false
+    default:
+      return route.operation(request.method) != .hello && HTTPGate.refusalOfHost(of: request, bytes, hosts) == nil
+        && HTTPGate.refusalOfSite(of: request, bytes) == nil
+    }
   }
 }
 

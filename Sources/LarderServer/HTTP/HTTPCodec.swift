@@ -20,7 +20,8 @@ enum HTTPCodec: Codec {
     HTTPRequest.scan(bytes, at: offset, maxSize: maxSize)
   }
 
-  static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
+  /// A stranger's requests are limited when their heads have arrived, which may prove who it is: `replyToBeginning`.
+  static func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int { limits.maxFrameBytes }
 
   static func command(of request: HTTPRequest, _ bytes: RawSpan) throws(CommandFailure) -> Command {
     preconditionFailure("commands are translated")
@@ -45,7 +46,7 @@ enum HTTPCodec: Codec {
     return unsafe command.isPermitted(in: body.span.bytes, by: rights)
   }
 
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) -> AnyObject? {
     HTTPClientState()
   }
 

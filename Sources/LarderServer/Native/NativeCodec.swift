@@ -24,8 +24,8 @@ enum NativeCodec: Codec {
   }
 
   @inline(__always)
-  static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int {
-    isGreeting ? Frame.maxSizeBeforeHello : limits.maxFrameBytes
+  static func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int {
+    isStranger ? Frame.maxSizeBeforeHello : limits.maxFrameBytes
   }
 
   @inline(__always)

@@ -39,7 +39,7 @@ final class RESPClient: @unchecked Sendable {
   /// What the transaction, the watched keys and the subscriptions take.
   private var memory: InputMemory
 
-  init(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) {
+  init(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) {
     (channels, scripts, self.mailbox) = (server.channels, server.scripts, mailbox)
     memory = InputMemory(server.buffers, sharer) { mailbox.postRevokedShare() }
   }

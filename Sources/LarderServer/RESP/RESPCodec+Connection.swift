@@ -183,12 +183,12 @@ extension RESPCodec {
     }
     guard user == "default" || user == accessControl.policy.tokens.record(token)?.name else { throw wrong }
     connection.accessToken = token
+    connection.grants = accessControl.grants(for: connection)
+    connection.stores.permit(connection.grants)
     guard connection.countPrincipal(on: executor.server, executor.limits) else {
       connection.phase = .closing
       throw .error("ERR max number of clients reached")
     }
-    connection.grants = accessControl.grants(for: connection)
-    connection.stores.permit(connection.grants)
     accessControl.didAdmit(connection)
   }
 

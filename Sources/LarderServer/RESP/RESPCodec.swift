@@ -11,6 +11,7 @@ struct RESPSession: Session {
 enum RESPCodec: Codec {
   static var hasGreeting: Bool { false }
   static var isOrdered: Bool { true }
+  static var keepsReplies: Bool { true }
 
   // MARK: Requests
 
@@ -19,7 +20,7 @@ enum RESPCodec: Codec {
     RESPRequest.scan(bytes, at: offset, maxSize: maxSize)
   }
 
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) -> AnyObject? {
     RESPClient(server, mailbox, sharer)
   }
 
@@ -27,7 +28,10 @@ enum RESPCodec: Codec {
 
   static func hasLostMemory(_ connection: inout Connection) -> Bool { connection.respClient.hasLostMemory }
 
-  static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
+  @inline(__always)
+  static func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int {
+    isStranger ? RESPRequest.maxSizeBeforeAuthentication : limits.maxFrameBytes
+  }
 
   @inline(__always)
   static func key(of request: RESPRequest, _ bytes: RawSpan) -> Range<Int>? {

@@ -78,6 +78,8 @@ struct RESPRequest: EncodedRequest {
 
   /// The maximum size of a line, and of the line with a length, in bytes.
   private static let maxLineSize = 64 << 10
+  /// The maximum size of a request of a client that has yet to prove who it is, in bytes.
+  static let maxSizeBeforeAuthentication = 4 << 10
   /// The maximum number of words.
   static let maxCount = 1 << 20
   /// The size of the smallest word, in bytes.
@@ -89,7 +91,7 @@ struct RESPRequest: EncodedRequest {
   static func scan(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<RESPRequest> {
     guard offset < bytes.byteCount else { return .partial(size: 0) }
     guard unsafe bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self) == UInt8(ascii: "*") else {
-      return scanLine(bytes, at: offset)
+      return scanLine(bytes, at: offset, maxSize: maxSize)
     }
     return scanArray(bytes, at: offset, maxSize: maxSize)
   }
@@ -161,7 +163,8 @@ struct RESPRequest: EncodedRequest {
   }
 
   @inline(never)
-  private static func scanLine(_ bytes: RawSpan, at offset: Int) -> RequestScan<RESPRequest> {
+  private static func scanLine(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<RESPRequest> {
+    let maxLineSize = min(maxLineSize, maxSize)
     let limit = min(bytes.byteCount, offset + maxLineSize)
     var end = offset
     while end < limit, unsafe bytes.unsafeLoad(fromUncheckedByteOffset: end, as: UInt8.self) != UInt8(ascii: "\n") {
@@ -189,7 +192,8 @@ struct RESPRequest: EncodedRequest {
 
   /// - Parameter reason: What a client of Redis looks for in the message.
   private static func tooLarge(_ maxSize: Int, _ reason: String = "") -> CommandFailure {
-    CommandFailure(.frameLength, "Protocol error: \(reason)a request has at most \(maxSize) bytes, limits.frame-bytes")
+    let cause = maxSize == maxSizeBeforeAuthentication ? " before AUTH" : ", limits.frame-bytes"
+    return CommandFailure(.frameLength, "Protocol error: \(reason)a request has at most \(maxSize) bytes\(cause)")
   }
 
   @inline(__always)

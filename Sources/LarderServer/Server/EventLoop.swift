@@ -203,11 +203,13 @@ struct EventLoop: ~Copyable {
 
   /// Begins to serve a client that need not introduce itself.
   private mutating func admit(_ connection: inout Connection, _ spare: inout ReplyBuffer) {
+    connection.admit(server.accessControl.grants(for: connection))
     guard connection.countPrincipal(on: server, executor.limits) else {
-      end(&connection, .tooManyConnections, "max number of clients reached", &spare)
+      // Clients expect it before they have sent anything.
+      connection.session.end(
+        &connection, .tooManyConnections, "max number of clients reached", on: &executor, into: &spare)
       return settle(&connection, &spare)
     }
-    connection.admit(server.accessControl.grants(for: connection))
     if !connection.grants.isNothing { server.accessControl.didAdmit(connection) }
   }
 
@@ -224,7 +226,7 @@ struct EventLoop: ~Copyable {
     let peer = Socket.peer(of: channel.socket)
     let figures = server.registry.add(peer, now: now)
     sweepTimer.schedule(noLaterThan: now + executor.limits.helloTimeout.wholeMilliseconds)
-    let sharer = Sharer(peer, connection: figures.number)
+    let sharer = ConnectionSharer(Sharer(strangerAt: peer, connection: figures.number))
     let memory = InputMemory(server.buffers, sharer) { [mailbox] in mailbox.postRevokedShare() }
     return Connection(
       channel, token: token, session, listener: listener, figures, sharer, input: memory,
@@ -348,7 +350,7 @@ struct EventLoop: ~Copyable {
   private mutating func read(
     _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
   ) -> Bool {
-    if connection.phase == .lingering { return unsafe connection.discardInput(using: batch.room) }
+    if connection.phase == .lingering { return unsafe connection.discardInput(using: batch.room, now: now) }
     guard connection.readsIntoBatch else { return readIntoInput(&connection, &spare) }
     guard readIntoBatch(&connection, &batch, &spare) else { return false }
     let index = batch.count - 1
@@ -461,10 +463,10 @@ struct EventLoop: ~Copyable {
     scheduleFrameTimeout()
   }
 
-  /// Before the hello, no frame is large. Behind a change, frames are kept together, because some need not wait.
+  /// Before a client has proved who it is, no frame is large. Behind a change, frames are kept together, because some need not wait.
   private func maxLargeFrameSize(of connection: borrowing Connection) -> Int {
     connection.phase == .open && !connection.waits.isAwaitingStream
-      ? connection.session.maxRequestSize(executor.limits, isGreeting: false) : 0
+      ? connection.session.maxRequestSize(executor.limits, isStranger: connection.isStranger) : 0
   }
 
   private mutating func scheduleFrameTimeout() {
@@ -491,7 +493,7 @@ struct EventLoop: ~Copyable {
     connection.limitWaitingInput()
     if connection.phase == .inputEnded,
       connection.input.isIncomplete(
-        maxFrameSize: connection.session.maxRequestSize(executor.limits, isGreeting: false))
+        maxFrameSize: connection.session.maxRequestSize(executor.limits, isStranger: connection.isStranger))
     {
       // The rest of the frame never comes.
       connection.input.removeAll()
@@ -507,15 +509,19 @@ struct EventLoop: ~Copyable {
     _ connection: inout Connection, _ replies: inout ReplyBuffer, executedBefore executionEnd: UInt64 = 0
   ) {
     var executionEnd = connection.streams.isEmpty ? executionEnd : 0
+    var hasExecuted = false
     while true {
       continueStreams(of: &connection, &replies)
       send(&replies, to: &connection, executedBefore: executionEnd)
       executionEnd = 0
       // If the output was full and has drained, the input may have whole frames.
-      guard connection.outbox.isEmpty, connection.executes, !connection.waits.mustWait, connection.hasInput else {
+      guard connection.acceptsReplies, connection.executes, !connection.waits.mustWait, connection.hasInput else {
         break
       }
+      // Others get their turn before more replies are made that the client doesn't read.
+      if hasExecuted, connection.waits.isDeferred, !connection.outbox.isEmpty { break }
       executeInput(of: &connection, &replies)
+      hasExecuted = true
       // What follows in the input may cancel the stream that it waits for.
       if replies.isEmpty, !connection.waits.isAwaitingStream { break }
     }
@@ -562,6 +568,7 @@ struct EventLoop: ~Copyable {
     executor.countSent(sent)
     guard queued > 0 else { return }
     buffers.outboxDidChange(&connection, by: queued)
+    connection.limitKeptReplies(areMany: buffers.hasMuchOutput)
     sweepTimer.schedule(noLaterThan: now + executor.limits.writeTimeout.wholeMilliseconds)
   }
 
@@ -599,10 +606,11 @@ struct EventLoop: ~Copyable {
     }
   }
 
-  /// Ends a connection with a notice.
+  /// Ends a connection with a notice; in silence if its client would take that for the reply to its next request.
   mutating func end(
     _ connection: inout Connection, _ code: ErrorCode, _ message: String, _ replies: inout ReplyBuffer
   ) {
+    if connection.session.isOrdered, !connection.awaitsReply { return connection.endInSilence() }
     connection.session.end(&connection, code, message, on: &executor, into: &replies)
   }
 

@@ -1,58 +1,114 @@
 import Platform
 import Synchronization
 
-/// Who uses a part of what all clients share: a principal, and one of its connections.
+/// Who uses a part of what all clients share: a principal, a host that it connects from, and one of its connections.
 struct Sharer: Hashable, Sendable {
-  /// The user of a client on a Unix socket. All others are one principal, because nothing tells them apart.
   enum Principal: Hashable, Sendable {
-    case user(UInt32)
+    /// A client without any right so far, because it has yet to prove who it is.
+    case stranger
+    /// A client that has rights without having proved anything, such as every one of a server without access rules.
     case anonymous
+    /// The user of a client on a Unix socket.
+    case user(UInt32)
+    /// The owner of a certificate or a token.
+    case named(String)
   }
 
   let principal: Principal
+  let host: Peer.Origin
   /// The connection's number among all that the server ever had.
   let connection: UInt64
 
-  init(_ principal: Principal, connection: UInt64) {
-    self.principal = principal
-    self.connection = connection
+  init(_ principal: Principal, host: Peer.Origin = .unknown, connection: UInt64) {
+    (self.principal, self.host, self.connection) = (principal, host, connection)
   }
 
-  init(_ peer: Peer, connection: UInt64) {
-    if case .process(_, let user) = peer {
-      self.init(.user(user), connection: connection)
-    } else {
-      self.init(.anonymous, connection: connection)
+  /// A client of which no more is known than where it is.
+  init(strangerAt peer: Peer, connection: UInt64) {
+    self.init(.stranger, host: peer.origin, connection: connection)
+  }
+
+  /// A client with rights.
+  /// - Parameter name: What it has proved to be called; nil if it has no name.
+  init(_ peer: Peer, provedAs name: String?, connection: UInt64) {
+    let principal: Principal =
+      if let name {
+        .named(name)
+      } else if case .process(_, let user) = peer {
+        .user(user)
+      } else {
+        .anonymous
+      }
+    self.init(principal, host: peer.origin, connection: connection)
+  }
+
+  /// The levels at which an amount is divided, from the whole to the connections.
+  fileprivate enum Level: Hashable {
+    case principal(Principal)
+    case host(Peer.Origin)
+    case connection(UInt64)
+  }
+
+  fileprivate static let levelCount = 3
+
+  fileprivate func level(_ depth: Int) -> Level {
+    switch depth {
+    case 0: .principal(principal)
+    case 1: .host(host)
+    default: .connection(connection)
     }
   }
 }
 
-/// Divides a limited amount among the principals that want a part of it, and a principal's part among its connections.
+/// The sharer that a connection is, which changes when its client proves who it is.
+final class ConnectionSharer: Sendable {
+  private let sharer: Lock<Sharer>
+
+  init(_ sharer: Sharer) { self.sharer = Lock(sharer) }
+
+  var current: Sharer { sharer.withLock { $0 } }
+
+  func change(to sharer: Sharer) { self.sharer.withLock { $0 = sharer } }
+}
+
+/// Divides a limited amount among the principals that want a part of it, a principal's part among its hosts, and a host's
+/// among its connections.
 ///
 /// Anyone may take what is free. Once nothing is, the one who has most loses: a request for more is refused if it comes
 /// from there, and otherwise takes away the newest share of the principal that has most, or of the principal's own
-/// connection that has most. So a client that has less than others always gets something, however much the others want.
+/// host or connection that has most. So a client that has less than others always gets something, however much the others
+/// want. Strangers lose to everyone else, however little they have.
 ///
 /// Used by any thread.
 final class FairShares: Sendable {
-  /// What one connection has.
+  /// What is taken by sharers that have some levels in common.
   private struct Use {
     var amount = 0
-    /// The newest share is the last one.
+    /// By the next level.
+    var parts: [Sharer.Level: Use] = [:]
+    /// Those of a connection. The newest is the last one.
     var shares: [Share] = []
+
+    var isEmpty: Bool { parts.isEmpty && shares.isEmpty }
+
+    /// The newest share of whoever has most.
+    var victim: Share? { shares.last ?? parts.values.max { $0.amount < $1.amount }?.victim }
+
+    mutating func add(_ amount: Int, to share: Share, depth: Int = 0) {
+      self.amount += amount
+      guard depth < Sharer.levelCount else {
+        if share.amount == 0 { shares.append(share) }
+        share.setAmount(share.amount + amount)
+        if share.amount == 0 { shares.removeAll { $0 === share } }
+        return
+      }
+      let level = share.sharer.level(depth)
+      parts[level, default: Use()].add(amount, to: share, depth: depth + 1)
+      if parts[level]?.isEmpty == true { parts[level] = nil }
+    }
   }
 
-  private struct PrincipalUse {
-    var amount = 0
-    var connections: [UInt64: Use] = [:]
-  }
-
-  private struct Table {
-    var amount = 0
-    var principals: [Sharer.Principal: PrincipalUse] = [:]
-  }
-
-  private let table = Lock(Table())
+  private let all = Lock(Use())
   /// Whether the one who would then have as much as the one who has most is served, so that a new share replaces an old
   /// one. Otherwise, the old one stays.
   private let replacesEqual: Bool
@@ -60,7 +116,7 @@ final class FairShares: Sendable {
   init(replacesEqual: Bool = false) { self.replacesEqual = replacesEqual }
 
   /// How much is taken.
-  var amount: Int { table.withLock { $0.amount } }
+  var amount: Int { all.withLock { $0.amount } }
 
   /// Takes a share.
   /// - Parameters:
@@ -85,18 +141,18 @@ final class FairShares: Sendable {
   /// Makes a share larger.
   /// - Returns: false if there is no room, and nobody has more, or the share has been revoked.
   fileprivate func grow(_ share: Share, by amount: Int, replacing replaced: Int, limit: Int, revoking: Bool) -> Bool {
-    let (isGrown, revoked) = table.withLock { table -> (Bool, [Share]) in
+    let (isGrown, revoked) = all.withLock { all -> (Bool, [Share]) in
       guard !share.isRevoked else { return (false, []) }
       var revoked: [Share] = []
-      while table.amount + amount > limit {
-        guard revoking, let victim = victim(of: share.sharer, wanting: amount - replaced, in: table) else {
+      while all.amount + amount > limit {
+        guard revoking, let victim = victim(of: share.sharer, wanting: amount - replaced, in: all) else {
           return (false, revoked)
         }
-        remove(victim, from: &table)
+        remove(victim, from: &all)
         victim.markRevoked()
         revoked.append(victim)
       }
-      add(amount, to: share, in: &table)
+      if amount != 0 { all.add(amount, to: share) }
       return (true, revoked)
     }
     for share in revoked { share.revoke() }
@@ -105,51 +161,37 @@ final class FairShares: Sendable {
 
   /// Makes a share smaller.
   fileprivate func shrink(_ share: Share, by amount: Int) {
-    table.withLock { table in if !share.isRevoked { add(-amount, to: share, in: &table) } }
+    all.withLock { all in if !share.isRevoked, amount != 0 { all.add(-amount, to: share) } }
   }
 
-  fileprivate func release(_ share: Share) { table.withLock { remove(share, from: &$0) } }
+  fileprivate func release(_ share: Share) { all.withLock { remove(share, from: &$0) } }
 
   /// Whether a user of so much, who wants more, is served rather than another one who has `most`.
   private func precedes(_ amount: Int, _ most: Int) -> Bool { amount < most || replacesEqual && amount == most }
 
   /// Returns the share to take away for a connection that wants more; nil if nobody has more.
-  private func victim(of sharer: Sharer, wanting amount: Int, in table: Table) -> Share? {
-    let own = table.principals[sharer.principal]
-    if let other = table.principals.max(by: { $0.value.amount < $1.value.amount }), other.key != sharer.principal,
-      precedes((own?.amount ?? 0) + amount, other.value.amount)
-    {
-      return other.value.connections.values.max { $0.amount < $1.amount }?.shares.last
+  private func victim(of sharer: Sharer, wanting amount: Int, in all: Use) -> Share? {
+    var use = all
+    for depth in 0..<Sharer.levelCount {
+      let level = sharer.level(depth)
+      let own = use.parts[level]
+      if depth == 0, sharer.principal != .stranger {
+        if let strangers = use.parts[.principal(.stranger)] { return strangers.victim }
+      }
+      if depth > 0 || sharer.principal != .stranger,
+        let other = use.parts.max(by: { $0.value.amount < $1.value.amount }), other.key != level,
+        precedes((own?.amount ?? 0) + amount, other.value.amount)
+      {
+        return other.value.victim
+      }
+      guard let own else { return nil }
+      use = own
     }
-    guard let own else { return nil }
-    let use = own.connections[sharer.connection]?.amount ?? 0
-    guard let other = own.connections.max(by: { $0.value.amount < $1.value.amount }), other.key != sharer.connection,
-      precedes(use + amount, other.value.amount)
-    else { return nil }
-    return other.value.shares.last
+    return nil
   }
 
-  private func add(_ amount: Int, to share: Share, in table: inout Table) {
-    let sharer = share.sharer
-    table.amount += amount
-    table.principals[sharer.principal, default: PrincipalUse()].amount += amount
-    table.principals[sharer.principal]?.connections[sharer.connection, default: Use()].amount += amount
-    if share.amount == 0 { table.principals[sharer.principal]?.connections[sharer.connection]?.shares.append(share) }
-    share.setAmount(share.amount + amount)
-    if share.amount == 0 { forget(share, in: &table) }
-  }
-
-  private func remove(_ share: Share, from table: inout Table) {
-    if share.amount > 0 { add(-share.amount, to: share, in: &table) }
-  }
-
-  /// Removes a share that has nothing any more, and its owner if it was the last one.
-  private func forget(_ share: Share, in table: inout Table) {
-    let sharer = share.sharer
-    table.principals[sharer.principal]?.connections[sharer.connection]?.shares.removeAll { $0 === share }
-    guard table.principals[sharer.principal]?.connections[sharer.connection]?.shares.isEmpty == true else { return }
-    table.principals[sharer.principal]?.connections[sharer.connection] = nil
-    if table.principals[sharer.principal]?.connections.isEmpty == true { table.principals[sharer.principal] = nil }
+  private func remove(_ share: Share, from all: inout Use) {
+    if share.amount > 0 { all.add(-share.amount, to: share) }
   }
 }
 

@@ -18,6 +18,10 @@ protocol Codec {
   /// have ended.
   static var isOrdered: Bool { get }
 
+  /// Whether clients may send any number of requests before they read a reply, so that replies are kept while requests
+  /// are read.
+  static var keepsReplies: Bool { get }
+
   // MARK: Requests
 
   /// Looks for a request.
@@ -27,8 +31,8 @@ protocol Codec {
   static func scan(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<Request>
 
   /// The maximum size of a request, as the codec counts it.
-  /// - Parameter isGreeting: Whether the client has yet to introduce itself.
-  static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int
+  /// - Parameter isStranger: Whether the client has yet to prove who it is.
+  static func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int
 
   /// Decodes a request on entries.
   /// - Parameter bytes: Those of `Request.body(at:)`.
@@ -68,7 +72,7 @@ protocol Codec {
   ) -> RequestEnd
 
   /// Makes what is kept for a client that has connected; nil for nothing.
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject?
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) -> AnyObject?
 
   /// Whether other clients need the memory of what is kept for a client, which must be disconnected.
   static func hasLostMemory(_ connection: inout Connection) -> Bool
@@ -100,8 +104,9 @@ protocol Codec {
   static func refuse(
     _ request: Request, _ failure: CommandFailure, of connection: inout Connection, into replies: inout ReplyBuffer)
 
-  /// Replies to the beginning of a request, whose rest the client may hold back until then.
-  static func replyToBeginning(_ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer)
+  /// Replies to the beginning of a request, whose rest the client may hold back until then, or refuses the rest.
+  static func replyToBeginning(
+    _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer)
 
   /// Whether the connection ends after the reply to a request.
   static func isLast(_ request: Request) -> Bool
@@ -140,6 +145,7 @@ protocol Codec {
 }
 
 extension Codec {
+  static var keepsReplies: Bool { false }
   static var translatesCommands: Bool { false }
 
   static func translatedCommand(
@@ -155,7 +161,7 @@ extension Codec {
   }
 
   static func replyToBeginning(
-    _ bytes: RawSpan, of connection: inout Connection, into replies: inout ReplyBuffer
+    _ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {}
 
   @inline(__always)
@@ -184,7 +190,9 @@ extension Codec {
     of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer
   ) {}
 
-  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? { nil }
+  static func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) -> AnyObject? {
+    nil
+  }
 
   static func hasLostMemory(_ connection: inout Connection) -> Bool { false }
 

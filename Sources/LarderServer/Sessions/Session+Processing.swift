@@ -22,6 +22,8 @@ import Wire
 /// How the requests in the input of a connection are executed.
 extension Session {
   var hasGreeting: Bool { C.hasGreeting }
+  var isOrdered: Bool { C.isOrdered }
+  var keepsReplies: Bool { C.keepsReplies }
 
   func scan(_ bytes: RawSpan, maxSize: Int) -> InputScan {
     switch C.scan(bytes, at: 0, maxSize: maxSize) {
@@ -31,8 +33,8 @@ extension Session {
     }
   }
 
-  func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int {
-    C.maxRequestSize(limits, isGreeting: isGreeting)
+  func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int {
+    C.maxRequestSize(limits, isStranger: isStranger)
   }
 
   func append(_ failure: CommandFailure, to request: UInt32?, into bytes: inout ByteBuffer) {
@@ -43,7 +45,7 @@ extension Session {
     C.append(failure, toBegunStream: request, into: &bytes)
   }
 
-  func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject? {
+  func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) -> AnyObject? {
     C.makeClientState(server, mailbox, sharer)
   }
 
@@ -67,11 +69,12 @@ extension Session {
     defer { connection.figures.requests.increment(by: Int(executor.requestCount &- previousCount)) }
     var position = 0
     while connection.executes, !connection.waits.isDeferred, !connection.waits.mustWait, replies.count < maxReplyBytes {
-      let maxSize = C.maxRequestSize(executor.limits, isGreeting: connection.phase == .greeting)
+      let maxSize = C.maxRequestSize(executor.limits, isStranger: connection.isStranger)
       switch C.scan(bytes, at: position, maxSize: maxSize) {
       case .partial:
-        C.replyToBeginning(bytes.extracting(position...), of: &connection, into: &replies)
-        return position
+        executor.unlockStore()
+        C.replyToBeginning(bytes.extracting(position...), of: &connection, on: &executor, into: &replies)
+        return connection.executes ? position : bytes.byteCount
       case .invalid(let failure): end(&connection, failure.code, failure.message, on: &executor, into: &replies)
       case .request(let request):
         let opened = connection.stores[request.store]
@@ -112,6 +115,12 @@ extension Session {
         if C.isLast(request) { connection.endAfterReply() }
       }
     }
+    // Others get their turn before more replies are made for a client that has enough of them.
+    if C.keepsReplies, replies.count >= maxReplyBytes, position < bytes.byteCount, connection.executes,
+      !connection.waits.mustWait
+    {
+      connection.waits.deferRequest()
+    }
     // What arrives at a connection that is ending is never executed, so it counts as consumed.
     return connection.executes ? position : bytes.byteCount
   }
@@ -129,7 +138,7 @@ extension Session {
     _ opened: OpenStores.Opened, maxReplyBytes: Int, on executor: inout Executor, into replies: inout ReplyBuffer
   ) -> Int {
     let store = opened.store
-    let maxSize = C.maxRequestSize(executor.limits, isGreeting: false)
+    let maxSize = C.maxRequestSize(executor.limits, isStranger: false)
     var position = start
     var request = first
     var prefetchEnd = prefetchEnd
@@ -315,7 +324,7 @@ extension Session {
   // MARK: Prefetching
 
   func prefetch(_ bytes: RawSpan, of connection: inout Connection, on executor: inout Executor) -> Int {
-    let maxSize = C.maxRequestSize(executor.limits, isGreeting: false)
+    let maxSize = C.maxRequestSize(executor.limits, isStranger: false)
     guard connection.phase == .open, case .request(let first) = C.scan(bytes, at: 0, maxSize: maxSize),
       let opened = connection.stores[first.store], permits(first, bytes, at: 0, on: opened),
       executor.lockedStore == nil || executor.lockedStore === opened.store

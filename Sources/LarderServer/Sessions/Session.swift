@@ -14,12 +14,18 @@ protocol Session: Sendable {
   /// Whether a client must introduce itself first.
   var hasGreeting: Bool { get }
 
+  /// Whether replies come in the order of their requests, so that a client takes any for that to its next request.
+  var isOrdered: Bool { get }
+
+  /// Whether replies are kept while requests are read; see `Codec.keepsReplies`.
+  var keepsReplies: Bool { get }
+
   /// Returns what is at the beginning of input.
   /// - Parameter maxSize: As for `Codec.scan`.
   func scan(_ bytes: RawSpan, maxSize: Int) -> InputScan
 
   /// The maximum size of a request, as its codec counts it.
-  func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int
+  func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int
 
   /// Prefetches the index for the requests that a connection sent, if the first one is on entries, and locks their store.
   /// - Parameter connection: It isn't changed, but a call that only borrows it copies it.
@@ -40,7 +46,7 @@ protocol Session: Sendable {
   func executeAhead(of connection: inout Connection, on executor: inout Executor, into replies: inout ReplyBuffer)
 
   /// Makes what is kept for a client that has connected; nil for nothing.
-  func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: Sharer) -> AnyObject?
+  func makeClientState(_ server: ServerState, _ mailbox: Mailbox, _ sharer: ConnectionSharer) -> AnyObject?
 
   /// Whether other clients need the memory of what is kept for a client, which must be disconnected.
   func hasLostMemory(_ connection: inout Connection) -> Bool

@@ -38,7 +38,7 @@ enum TextCodec: Codec {
     "use": .storeOpen, "get": .get, "put": .put, "delete": .delete, "count": .count, "list": .all, "many": .getMany,
   ]
 
-  static func maxRequestSize(_ limits: borrowing ServerLimits, isGreeting: Bool) -> Int { limits.maxFrameBytes }
+  static func maxRequestSize(_ limits: borrowing ServerLimits, isStranger: Bool) -> Int { limits.maxFrameBytes }
 
   static func scan(_ bytes: RawSpan, at offset: Int, maxSize: Int) -> RequestScan<Line> {
     guard let end = bytes.index(of: UInt8(ascii: "\n"), from: offset) else {
