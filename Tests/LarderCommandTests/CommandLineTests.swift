@@ -57,15 +57,23 @@ import Testing
 
   @Test(arguments: [
     (["check", "d", "--bogus", "x"], "Unknown option '--bogus'; ", "see 'larder check --help'"),
-    (["put", "items", "a", "--if-absent", "--if-revision", "1", "--bogus"], "Unknown option '--bogus'; ", "put --help'"),
+    (
+      ["put", "items", "a", "--if-absent", "--if-revision", "1", "--bogus"], "Unknown option '--bogus'; ", "put --help'"
+    ),
     (["help", "putt"], "there is no command 'putt'; ", "did you mean 'put'? see 'larder --help'"),
     (["help", "index", "creat"], "there is no command 'creat'; ", "did you mean 'create'? see 'larder index --help'"),
-    (["increment", "items", "a", "--by", "99999999999999999999"], "The value '99999999999999999999' is invalid", "64 bits"),
+    (
+      ["increment", "items", "a", "--by", "99999999999999999999"], "The value '99999999999999999999' is invalid",
+      "64 bits"
+    ),
     (["increment", "items", "a", "--by", "1.5"], "only a FIELD can have a fraction", "whole number"),
-    (["--server", "unix:/s", "--tls-ca", "no.pem", "ping"], "--tls-ca is for addresses with TLS", "this one is unix:/s"),
+    (
+      ["--server", "unix:/s", "--tls-ca", "no.pem", "ping"], "--tls-ca is for addresses with TLS", "this one is unix:/s"
+    ),
     (["--server", "tls:localhost:1", "--tls-ca", "/no.pem", "ping"], "/no.pem: can't be read", "No such file"),
   ])
-  func `a command line is refused for what is wrong with it`(arguments: [String], message: String, rest: String) throws {
+  func `a command line is refused for what is wrong with it`(arguments: [String], message: String, rest: String) throws
+  {
     let command = try Command.larder(arguments)
     #expect(command.status == 2 && command.output.isEmpty)
     #expect(command.error.hasPrefix("larder: " + message) && command.error.contains(rest), "\(command.error)")

@@ -139,8 +139,9 @@ step() {
 
 # required_step NAME COMMAND...: a step that all later ones depend on. If it fails, no other runs.
 required_step() {
+  local failures=${#failed[@]}
   step "$@"
-  if ((${#failed[@]} > 0)); then finish_steps; fi
+  if ((${#failed[@]} > failures)); then finish_steps; fi
 }
 
 # Prints the steps by the time that they took, the slowest last, and those that failed, and exits: with 1 if one has.

@@ -28,7 +28,8 @@ struct CommandInterpreter {
       switch ConsoleCommand(rawValue: first) {
       case .quit?, .exit?: return (.success, .quit)
       case .questionMark?: try print(ConsoleCommand.overview)
-      case .help? where words.dropFirst().allSatisfy { ConsoleCommand(rawValue: $0) != nil }: try print(ConsoleCommand.overview)
+      case .help? where words.dropFirst().allSatisfy { ConsoleCommand(rawValue: $0) != nil }:
+        try print(ConsoleCommand.overview)
       case .format?: try setFormat(words)
       case .read?: return try await readFile(words)
       default: return (try await run(words), .readLine)
