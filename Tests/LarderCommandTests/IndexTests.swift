@@ -64,12 +64,14 @@ import Testing
     #expect(try server.larder("index", "create", "people", "old", "--where", selector, "-age").status == 0)
     let index = try #require(list(on: server).first)
     #expect(index["documents"] as? Int == 50 && index["where"] as? [String: [String: Int]] == ["age": ["$gt": 149]])
+    #expect(try server.larder("index", "create", "people", "new", "--where", "age = 5", "-age").status == 0)
+    #expect(try list(on: server).contains { $0["where"] as? [String: Int] == ["age": 5] })
   }
 
   @Test(arguments: [
     (["by-age"], "<field>"), (["by-age", "a..b"], "bad sort at $[0]: "), (["by-age", ""], "bad sort at $[0]: "),
     (["by-age", "age", "age"], "bad index at $.fields[1]: "), (["", "age"], "bad index at $.name: "),
-    (["by-age", "age", "--where", "[]"], "bad selector at $: "), (["by-age", "age", "-h"], "-h"),
+    (["by-age", "age", "--where", "[]"], "bad predicate: "), (["by-age", "age", "-h"], "-h"),
     (["by-age", "--agee"], "--agee"), (["-x", "age"], "-x"),
     (["by-age", "age", "--where", #"{"$text":"cat"}"#], "bad index at $.where: "),
   ]) func `an invalid definition of an index is refused with status 2`(arguments: [String], message: String) throws {
