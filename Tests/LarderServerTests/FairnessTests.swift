@@ -85,6 +85,30 @@ struct FairShareTests {
     }
   }
 
+  @Test func `strangers lose to everyone else, and among themselves as others do`() {
+    let shares = FairShares()
+    let stranger = Sharer(.stranger, host: .host("a"), connection: 1)
+    let large = shares.take(4, for: Sharer(.anonymous, connection: 9), limit: 8) {}
+    let small = (0..<4).map { _ in shares.take(1, for: stranger, limit: 8) {} }
+    // However much the others have, a stranger takes nothing from them.
+    #expect(shares.take(1, for: Sharer(.stranger, host: .host("b"), connection: 2), limit: 8) {} != nil)
+    #expect(large?.isRevoked == false && small.map { $0?.isRevoked } == [false, false, false, true])
+    let more = (0..<4).map { _ in shares.take(1, for: Sharer(.anonymous, connection: 9), limit: 8) {} }
+    #expect(more.allSatisfy { $0 != nil } && small.allSatisfy { $0?.isRevoked == true })
+    #expect(shares.take(1, for: stranger, limit: 8) {} == nil && large?.isRevoked == false && shares.amount == 8)
+  }
+
+  @Test func `a principal's part is divided among its hosts, and then their connections`() {
+    let shares = FairShares()
+    func take(_ host: String, _ connection: UInt64) -> Share? {
+      shares.take(1, for: Sharer(.named("web"), host: .host(host), connection: connection), limit: 8) {}
+    }
+    let many = (1...8).map { take("a", $0) }
+    let few = (0..<4).map { _ in take("b", 20) }
+    #expect(few.map { $0 != nil } == [true, true, true, true] && take("b", 21) != nil)
+    #expect(many.count { $0?.isRevoked == true } == 4 && few.count { $0?.isRevoked == true } == 1)
+  }
+
   @Test func `turns rotate among principals, then their connections, then the requests in order`() {
     var queue = TurnQueue<String>()
     for number in 1...3 { queue.append("a\(number)", for: sharer(1, 1)) }

@@ -350,7 +350,11 @@ struct EventLoop: ~Copyable {
   private mutating func read(
     _ connection: inout Connection, _ batch: inout ReadBatch, _ spare: inout ReplyBuffer
   ) -> Bool {
-    if connection.phase == .lingering { return unsafe connection.discardInput(using: batch.room, now: now) }
+    if connection.phase == .lingering {
+      let hasRead = unsafe connection.discardInput(using: batch.room, now: now)
+      connection.updateInterest(in: poll)
+      return hasRead
+    }
     guard connection.readsIntoBatch else { return readIntoInput(&connection, &spare) }
     guard readIntoBatch(&connection, &batch, &spare) else { return false }
     let index = batch.count - 1

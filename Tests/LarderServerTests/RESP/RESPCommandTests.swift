@@ -204,8 +204,6 @@ extension ServerTests {
       // New requests come before those that wait.
       var disconnected = 0
       for client in clients where !client.isSilent(for: 0.01) {
-        #expect(
-          try client.reply() == .error("TRYAGAIN other clients need the memory of what this client has queued"))
         #expect(try client.isClosed())
         disconnected += 1
       }
