@@ -83,6 +83,14 @@ struct SocketAddress {
     }
   }
 
+  /// Whether it is an IPv4 address in the form of an IPv6 address, such as ::ffff:127.0.0.1.
+  var isMappedIPv4: Bool {
+    guard family == AF_INET6 else { return false }
+    return unsafe withUnsafeBytes(of: storage) { bytes in
+      unsafe bytes[8..<18].allSatisfy { $0 == 0 } && bytes[18] == 0xFF && bytes[19] == 0xFF
+    }
+  }
+
   /// Whether the address is reachable only from this machine: that of a Unix socket, or a loopback address.
   var isLocal: Bool {
     unsafe withUnsafeBytes(of: storage) { bytes in
@@ -91,8 +99,7 @@ struct SocketAddress {
       case AF_INET: return unsafe bytes[4] == 127
       case AF_INET6:
         let address = unsafe bytes[8..<24]
-        let isMapped = unsafe address.prefix(10).allSatisfy { $0 == 0 } && address[18] == 0xFF && address[19] == 0xFF
-        return unsafe isMapped ? address[20] == 127 : address.dropLast().allSatisfy { $0 == 0 } && address[23] == 1
+        return unsafe isMappedIPv4 ? address[20] == 127 : address.dropLast().allSatisfy { $0 == 0 } && address[23] == 1
       default: return false
       }
     }

@@ -13,8 +13,10 @@ import Testing
     #expect(again.status == 3)
     #expect(again.error.contains("already"))
     #expect(try server.larder("create", "other", "paper").status == 3)
-    #expect(try server.larder("drop", "more").status == 0)
-    #expect(try server.larder("drop", "more").status == 3)
+    // Without a terminal there is nobody to ask.
+    #expect(try server.larder("drop", "more").status == 2)
+    #expect(try server.larder("drop", "more", "--yes").status == 0)
+    #expect(try server.larder("drop", "more", "--yes").status == 3)
   }
 
   @Test func `ping and stats succeed`() throws {

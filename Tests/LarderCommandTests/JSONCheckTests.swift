@@ -41,7 +41,7 @@ import Testing
     ("\t[1,\t2", "FILE:1:7: expected a comma or ]\n  [1,\\t2\n        ^\n"),
     ("[\"äöü漢\" 1]", "FILE:1:14: expected a comma or ]\n  [\"äöü漢\" 1]\n           ^\n"),
     ("[\"a\u{1B}[2J\"]", "FILE:1:4: expected an escape in place of a control character\n  [\"a\\u001b[2J\"]\n     ^\n"),
-    ("\u{FEFF}{}", "FILE:1:1: expected no byte order mark\n  \u{FEFF}{}\n  ^\n"),
+    ("\u{FEFF}{}", "FILE:1:1: expected no byte order mark\n  \\ufeff{}\n  ^\n"),
     ("[1,\r\n x]\r\n", "FILE:2:2: expected a value\n  x]\n  ^\n"),
   ]) func `json check aligns the caret with the error`(text: String, expected: String) throws {
     let command = try check(text.utf8)

@@ -11,12 +11,17 @@ struct LineExpiry {
   private var time: UInt64?
   private var duration: Duration?
 
-  /// Returns the time at which an entry expires.
-  static func time(_ duration: Duration) -> UInt64 { wallMilliseconds() + max(1, duration.wholeMilliseconds) }
+  private static let maxTime: UInt64 = 1 << 53
+
+  /// Returns the time at which an entry expires, 2^53 at most.
+  static func time(_ duration: Duration) -> UInt64 {
+    let now = wallMilliseconds()
+    return now + min(max(1, duration.wholeMilliseconds), maxTime - now)
+  }
 
   mutating func readTime(_ content: Span<UInt8>) throws(LineError) {
     guard time == nil else { throw LineError("the member '\(Self.timeName)' occurs twice") }
-    guard let number = UInt64(content.toString()), number <= 1 << 53 else {
+    guard let number = UInt64(content.toString()), number <= Self.maxTime else {
       throw LineError("'\(Self.timeName)' is not a whole number from 0 to 2^53")
     }
     time = number
