@@ -243,8 +243,8 @@ struct LarderCommand: AsyncParsableCommand {
 
   private static func arguments() throws(CommandFailure) -> [String] {
     do { return try ProcessArguments.words() } catch {
-      let advice = error == .unknown ? "" : ", as keys must be; pass a binary value on standard input"
-      throw CommandFailure(.usage, "\(error)\(advice)")
+      guard case .notUTF8 = error else { throw CommandFailure(.usage, "\(error)") }
+      throw CommandFailure(.usage, "\(error), as keys must be; pass a binary value on standard input")
     }
   }
 }

@@ -51,11 +51,16 @@ class StartChecks(ServiceCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         end = time.monotonic() + 20
-        while not (self.folder / "own").is_socket():
+        # The socket's file exists a moment before the socket listens.
+        while not self.accepts():
             self.assertIsNone(process.poll(), self.log())
             self.assertLess(time.monotonic(), end, "larderd doesn't listen")
             time.sleep(0.01)
         return process
+
+    def accepts(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.folder / "own")) == 0
 
     def log(self) -> str:
         return (self.folder / "log").read_text()
@@ -72,15 +77,25 @@ class StartChecks(ServiceCase):
 
     # Arguments
 
-    def test_arguments_do_not_depend_on_proc(self) -> None:
+    def test_nothing_starts_without_proc(self) -> None:
         hidden = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
         if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode:
             self.skipTest("this machine does not allow mounts in a namespace")
-        command = [*hidden, self.server, "config", "show", "--data", self.folder / "there"]
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        self.assertIn(f'data: "{self.folder}/there"', shown.stdout)
-        command = [*hidden, self.command, "--server", f"unix:{self.folder}/nobody", "ping"]
-        self.assertEqual(subprocess.run(command, capture_output=True, timeout=20, check=False).returncode, 4)
+        for command in ([self.server, f"--listen=unix:{self.folder}/own"], [self.server, "--version"], [self.command, "ping"]):
+            done = subprocess.run([*hidden, *command], capture_output=True, text=True, timeout=20, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("there is no /proc", done.stderr)
+        self.assertFalse((self.folder / "own").exists())
+
+    def test_arguments_survive_a_library_that_moves_the_environment(self) -> None:
+        source, library = self.folder / "moving.c", self.folder / "moving.so"
+        source.write_text('#include <stdlib.h>\n__attribute__((constructor)) static void f(void) { setenv("SOME_VARIABLE", "1", 1); }\n')
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
+        environment = {**os.environ, "LD_PRELOAD": str(library)}
+        done = self.run_server("config", "show", "--data", self.folder / "there", env=environment)
+        self.assertIn(f'data: "{self.folder}/there"', done.stdout)
+        done = subprocess.run([self.command, "--version"], env=environment, capture_output=True, text=True, timeout=20, check=True)
+        self.assertEqual(len(done.stdout.split(".")), 3)
 
     def test_arguments_that_are_not_utf8_are_refused(self) -> None:
         done = subprocess.run([self.server, b"--data=/\xff"], capture_output=True, timeout=20, check=False)
