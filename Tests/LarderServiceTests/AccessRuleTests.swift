@@ -6,7 +6,7 @@ import Testing
 /// The setting `access`.
 struct AccessRuleTests {
   private func parse(_ texts: [String]) throws -> [AccessRule] {
-    try SettingsLoader(flags: ["access": texts]).load().settings.server.accessRules
+    try SettingsLoader(flags: ["access": texts, "roles": ["operators=tcp"]]).load().settings.server.accessRules
   }
 
   @Test func `a rule grants a right to a subject, for a store and a listener`() throws {

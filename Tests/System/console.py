@@ -178,7 +178,7 @@ class ConsoleCase(ProgramsCase):
         console.type("page items --rev" + TAB + "--keys" + TAB + ENTER)
         self.assertIn("wide", console.wait_for_prompt())
         console.type(f"load items {self.folder}/ent" + TAB + ENTER)
-        self.assertIn("loaded 1 entries", console.wait_for_prompt())
+        self.assertIn("loaded 1 entry", console.wait_for_prompt())
         console.type("nothing-like-it" + TAB + CTRL_C)
         console.wait_for_prompt()
         self.assertEqual(console.do("get items new"), "1")

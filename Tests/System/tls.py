@@ -274,6 +274,8 @@ class ReloadTests(TLSCase):
             self.assertEqual(self.serial(), before)
         key.unlink()
         self.reload("can't be read: No such file or directory")
+        # A key that everyone may read is refused.
+        key.touch(mode=0o600)
         key.write_bytes(good)
         self.reload("reloaded the configuration")
 
