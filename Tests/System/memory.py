@@ -291,8 +291,9 @@ class MemoryLimitChecks(MemoryCase):
         self.assertEqual(store.count(), 1_000 + written)
 
     def test_a_limit_of_a_store_above_that_of_the_process_is_refused(self) -> None:
-        arguments = ["config", "check", "/dev/null", "--memory-limit", "256MiB", "--store", "large=memory?limit=1GiB"]
-        checked = subprocess.run([self.program, *arguments], capture_output=True, text=True)
+        with tempfile.NamedTemporaryFile() as empty:
+            arguments = ["config", "check", empty.name, "--memory-limit", "256MiB", "--store", "large=memory?limit=1GiB"]
+            checked = subprocess.run([self.program, *arguments], capture_output=True, text=True)
         self.assertEqual(checked.returncode, 78)
         self.assertIn("memory-limit", checked.stderr)
 

@@ -146,7 +146,7 @@ class PagesTests(ConsoleCase):
         dialog.get_by_label("Key").fill("plain")
         dialog.get_by_label("Value").fill("mine")
         self.click("Create")
-        expect(dialog.get_by_role("alert")).to_contain_text("has an entry")
+        expect(dialog.get_by_role("alert")).to_contain_text("the entry has revision")
         dialog.get_by_label("Key").fill("new/one")
         dialog.get_by_label("Expires in").fill("soon")
         self.click("Create")
