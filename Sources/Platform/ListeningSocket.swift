@@ -79,7 +79,9 @@ package struct ListeningSocket: ~Copyable, Sendable {
     let socket = try Socket.make(family: target.family)
     try Socket.set(SO_REUSEADDR, level: SOL_SOCKET, to: 1, on: socket.number)
     // Otherwise [::] would take the port of 0.0.0.0, too.
-    if target.family == AF_INET6, !target.isMappedIPv4 { try Socket.set(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), to: 1, on: socket.number) }
+    if target.family == AF_INET6, !target.isMappedIPv4 {
+      try Socket.set(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), to: 1, on: socket.number)
+    }
     try bind(socket, target)
     try listen(socket)
     let bound = try SocketAddress(of: socket.number).port ?? port
