@@ -253,6 +253,10 @@ class AccessChecks(ServiceCase):
             with self.assertRaises(LarderError):
                 self.client(service, NOBODY).drop("new")
             service.notices.wait_for("READY", "1")
+            # Nobody waits for the audit.
+            end = time.monotonic() + 20
+            while audit.read_text().count("\n") < 5 and time.monotonic() < end:
+                time.sleep(0.01)
             audit.rename(self.folder / "audit.1")
             service.reload()
             root.drop("new")
